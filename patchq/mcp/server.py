@@ -127,7 +127,7 @@ class Server(MCPServer):
 
         @self.prompt(description="Ask for a refused change again, with what was wrong with it")
         def retry(id: str) -> str:
-            return _text(partial(self.queue.retry, id))
+            return _text(partial(self.queue.report, id))
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Any = None

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from patchq.core.model.names import batch_id
 from patchq.core.model.values import State
-from patchq.gate.api import Gate, finding, submitting, words
+from patchq.gate.api import Gate, submitting, words
 from patchq.gate.api.rows import ChangeRow, Filter
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.api.submitting import Keys, Ticket
@@ -29,7 +29,6 @@ from patchq.gate.report import document
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import STOPPED, WAITING, Report, waits_for_its_agent
 from patchq.gate.report.sender import Sender, from_environment
-from patchq.gate.review.comparison import risk_of
 from patchq.llm import prompts
 from patchq.llm.request import MOST_FILES, Request, RequestedFile
 from patchq.mcp import arguments
@@ -190,17 +189,17 @@ class Tools:
             self._wait(id, until, wait_seconds)
         except TimeIsUp as late:
             return self._so_far(id, late)
-        report, note = self._seen(id)
-        if known == "proposed" and waits_for_its_agent(report):
-            note = "a person asks for changes; `report` tells which"
-        return self._answer(report, note=note)
+        row = self._seen(id)
+        asks = known == "proposed" and waits_for_its_agent(row.report)
+        note = "a person asks for changes; `report` tells which" if asks else row.note
+        return self._answer(row.report, note=note)
 
-    def _seen(self, id: str) -> tuple[Report, str]:
+    def _seen(self, id: str) -> ChangeRow:
         with self._gate() as gate:
-            context = gate.context()
-            found = finding.find(context, gate.identify(id))
-            report, note = finding.seen(context, *found)
-        return for_tools(report), note
+            row = gate.find(id)
+        if not isinstance(row, ChangeRow):
+            raise UsageError(f"{id} has no verdict yet", "ask with `wait`")
+        return replace(row, report=for_tools(row.report))
 
     def report(
         self,
@@ -208,15 +207,14 @@ class Tools:
         full: Annotated[bool, Field(description="everything, with the diff")] = False,
     ) -> Verdict:
         """Return the verdict on a change and, where it was refused, what to send instead."""
-        report, note = self._seen(id)
-        value: dict[str, Any] = dict(verdict(report, note))
+        row = self._seen(id)
+        value: dict[str, Any] = dict(verdict(row.report, row.note))
+        if row.risk and row.report.state == "proposed":
+            texts = "; ".join(reason.text for reason in row.risk.reasons)
+            value["risk"] = f"{row.risk.level}{': ' * bool(texts)}{texts}"
         with self._gate() as gate:
-            if report.state == "proposed":
-                found = risk_of(gate.context(), report)
-                texts = "; ".join(reason.text for reason in found.reasons)
-                value["risk"] = f"{found.level}{': ' * bool(texts)}{texts}"
-            text = _page(gate, report) + (f"\nNote: {note}" if note else "")
-        return result({**value, "report": report} if full else value, text)
+            text = _page(gate, row.report) + (f"\nNote: {row.note}" if row.note else "")
+        return result({**value, "report": row.report} if full else value, text)
 
     def status(
         self,
@@ -287,14 +285,6 @@ class Tools:
                 )
             report = gate.discard(id).report
         return self._answer(report)
-
-    def retry(self, id: str) -> types.CallToolResult:
-        """Return what to ask a model for after a refusal."""
-        report, _ = self._seen(id)
-        if not report.retry.prompt:
-            raise UsageError(f"{id} was not refused: it is {report.state}", "see `status`")
-        with self._gate() as gate:
-            return result({}, _page(gate, report))
 
     def _answer(
         self, report: Report, *, note: str = "", refuses: bool = True, token: str | None = None
