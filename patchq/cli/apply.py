@@ -13,10 +13,9 @@ def run(args: Namespace) -> int:
     gate = opening.gate(args)
     session = gate.session()
     data, name = arguments.read_response(args.file)
-    asks = args.file != "-" and confirm.possible(args, session.config)
+    ask = confirm.asker(args, session.config) if args.file != "-" else None
     verdicts = output.Verdicts(args)
     try:
-        ask = confirm.Asker(session) if asks else None
         gate.apply(data, name=name, ask=ask, tell=verdicts)
     except confirm.Quit:
         return 130

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import subprocess
+import sys
 import time
 from argparse import SUPPRESS, Namespace
 from contextlib import suppress
@@ -11,12 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from patchq.cli import arguments, confirm, opening, output
-from patchq.cli.tenure import Tenure
+from patchq.gate.api import Gate
 from patchq.gate.errors import Fault, Interrupted, QueueLocked, RepositoryFault
-from patchq.gate.pipeline.rules import GateRules, difference
-from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.lock import lock_owner
-from patchq.gate.service.serve import Daemon
+from patchq.gate.service.serve import log_end
 from patchq.gate.service.trains import ForgeChild, TrainChild
 
 _START_SECONDS = 20.0
@@ -31,53 +29,39 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    session = opening.gate(args).session()
+    gate = opening.gate(args)
+    session = gate.session()
     if args.detach:
-        return _detach(args, session)
-
-    def reload() -> GateRules:
-        rules = tenure.location.rules()
-        opening.gate(args).setup_log(rules.config, args.log)
-        return rules
-
+        return _detach(args, gate, session.queue_root)
     words = opening.command(args)
     more = ["--child", *(("--log", str(args.log)) if args.log else ())]
-    tenure = Tenure(args, session, partial(output.log_and_say, args), lasting=True)
-    try:
-        opening.gate(args).setup_log(session.config, args.log)
-        if (other := difference(session.repo, session.judged_by)) and other[1]:
-            _LOG.warning("%s: %s", *other)
-        with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next start
-            if session.config.has_cluster:
-                from patchq.cli.feeding import feed_cluster  # takes the database's driver
-
-                feed_cluster(args, tenure, reload)
-            else:
-                Daemon(
-                    tenure.session,
-                    tenure.control,
-                    tenure.tell,
-                    reload,
-                    tenure.upkeep,
-                    (
-                        TrainChild([*words, "train", *more]),
-                        ForgeChild([*words, "forge", "sync", *more]),
-                    ),
-                ).run()
-    except Fault as fault:
-        hint = f" ({fault.hint})" if fault.hint else ""
-        _LOG.error("%s: %s%s", fault.code, fault.message, hint)
-        session.queue.release(fault)
-        return fault.exit_status
-    return 130 if tenure.ended_early else 0
+    children = (
+        TrainChild([*words, "train", *more]),
+        ForgeChild([*words, "forge", "sync", *more]),
+    )
+    ask = confirm.asker(args, session.config)
+    with gate.tenure(partial(output.log_and_say, args), ask, lasting=True) as tenure:
+        if sys.stderr.isatty():
+            inbox = f"{session.config.queue.path}/inbox"
+            output.notice(args, f"watching {inbox} for {session.target}")
+        try:
+            gate.setup_log(session.config, args.log)
+            if (other := gate.location.difference(session.judged_by)) and other[1]:
+                _LOG.warning("%s: %s", *other)
+            with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next start
+                tenure.serve(partial(gate.reload, args.log), children)
+        except Fault as fault:
+            tenure.release(fault)
+            return log_end(fault)
+    return 130 if tenure.control.interrupted else 0
 
 
-def _detach(args: Namespace, session: Session) -> int:
+def _detach(args: Namespace, gate: Gate, root: Path) -> int:
     """Start the same command in a session of its own and wait until it holds the queue."""
-    owner = lock_owner(session.queue_root)
+    owner = gate.owner()
     if owner is not None:
         raise QueueLocked(f"the queue is served already, by process {owner.pid}", "patchq stop")
-    log = session.queue_root / "daemon.log"
+    log = root / "daemon.log"
     with log.open("ab") as out:
         child = subprocess.Popen(
             [*opening.command(args), "watch", "--log", str(log.resolve())],
@@ -88,7 +72,7 @@ def _detach(args: Namespace, session: Session) -> int:
         )
     until = time.monotonic() + _START_SECONDS
     while time.monotonic() < until and child.poll() is None:
-        owner = lock_owner(session.queue_root)
+        owner = gate.owner()
         if owner is not None and owner.pid == child.pid:
             return output.emit(
                 args,

@@ -13,7 +13,6 @@ from patchq.forge.step import LANDED, Proposal
 from patchq.forge.wire import Absent, Rejected
 from patchq.forge.writing import Action, Writer
 from patchq.gate.api import Gate
-from patchq.gate.api.cluster import feeder_name
 from patchq.gate.git import records
 from patchq.gate.git.branches.shown import Copies
 from patchq.gate.pipeline import depends, history
@@ -24,6 +23,7 @@ from patchq.gate.report.schema import CommittedReport, has_commit
 from patchq.gate.review import pull_requests, restack
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.pull_requests import ForgeRound, ShownRequest
+from patchq.gate.service.cluster import feeder_name
 
 _SETTLE_SECONDS = 1.0  # a forge needs about so long to see that a request is merged
 _MOST_QUIET = 20  # rounds that look at nothing more, as nothing changed

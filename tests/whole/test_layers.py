@@ -43,12 +43,6 @@ BELOW_THE_API = (
     "patchq.gate.queue",
 )  # fmt: skip
 """Rooms that skins reach by `patchq.gate.api`."""
-DEEPER = {
-    f"patchq.cli.{name}" for name in (
-        "cluster", "confirm", "feeding", "hooks", "stop", "tenure", "watch", "worker",
-    )
-}  # fmt: skip
-"""Modules of skins that set up, or run, a service; there may only be fewer."""
 # What reaches out of the process, or reads its clock, its environment or its luck.
 IMPURE = {
     "datetime", "os", "random", "secrets", "shutil", "signal", "socket", "subprocess",
@@ -118,11 +112,10 @@ def test_skins_ask_the_gate() -> None:
         if skin not in SKINS:
             continue
         others = tuple(f"patchq.{other}." for other in SKINS if other != skin)
-        inside = () if module in DEEPER else BELOW_THE_API
         wrong += [
             f"{module} imports {name}"
             for name in own_imports(module)
-            if name.startswith((*others, *inside))
+            if name.startswith((*others, *BELOW_THE_API))
         ]
     assert not wrong, wrong
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -11,18 +11,17 @@ from patchq.gate.api.opened import OpenedQueue
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records
 from patchq.gate.queue.engine import store_queue
-from patchq.gate.queue.lock import lock_owner
+from patchq.gate.queue.lock import Owner, lock_owner
 from patchq.gate.queue.store import LOCKS
 
 if TYPE_CHECKING:  # each command imports what it calls
     from patchq.core.model.values import FileChange
+    from patchq.gate.api.confirming import Ask
     from patchq.gate.api.rows import ChangeRow, Filter, Rows
     from patchq.gate.api.status import Status
     from patchq.gate.api.submitting import Change, Commits, Keys, Ticket
     from patchq.gate.api.waiting import WaitStop
     from patchq.gate.land.worker import Tell
-    from patchq.gate.pipeline.session import Choice
-    from patchq.gate.queue import Claim
     from patchq.gate.queue.events import Events
     from patchq.gate.queue.hand import Pending
     from patchq.gate.queue.shelf import Marks
@@ -33,6 +32,7 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.review.decide import Decided
     from patchq.gate.review.errands import Errand
     from patchq.gate.review.rows import FileRows
+    from patchq.gate.service.tenure import Tenure
     from patchq.llm.prompts import Task
     from patchq.llm.request import Request
 
@@ -184,7 +184,11 @@ class Gate(OpenedQueue):
 
     def is_served(self) -> bool:
         """Return True if a daemon, or `run`, empties the inbox."""
-        return lock_owner(self.context().queue_root) is not None
+        return self.owner() is not None
+
+    def owner(self) -> Owner | None:
+        """Return the process that empties the inbox."""
+        return lock_owner(self.context().queue_root)
 
     # ---------------------------------------------------------------- handing in
 
@@ -270,17 +274,59 @@ class Gate(OpenedQueue):
         change: Change,
         *,
         name: str = "response.md",
-        ask: Callable[[Claim], Choice | None] | None = None,
+        ask: Ask | None = None,
         tell: Tell = lambda report: None,
         **keys: Unpack[Keys],
     ) -> Report:
-        """Decide on a change at once; `ask` may choose of it, and `tell` gets each verdict."""
-        from patchq.gate.api import applying, dry_run, submitting
+        """Decide on a change at once; `ask` has a person confirm it, `tell` gets each verdict."""
+        from patchq.gate.api import applying, confirming, dry_run, submitting
 
         session = self.session()
         data, _ = submitting.written(change, keys)
-        choice = ask(dry_run.unread(session, data, name)) if ask else None
+        choice = None
+        if ask:
+            unread = dry_run.unread(session, data, name)
+            choice = confirming.confirm(session, ask, lambda: False, unread)
         return applying.apply(session, data, name, choice, tell)
+
+    # ---------------------------------------------------------------- serving
+
+    def tenure(self, say: Tell, ask: Ask | None = None, *, lasting: bool) -> Tenure:
+        """Return the context in which this process works on the queue; a daemon's is `lasting`.
+
+        `ask` has a person confirm what would land, and `say` gets each verdict.
+        """
+        from patchq.gate.api import confirming
+        from patchq.gate.service.tenure import Tenure
+
+        session = self.session()
+        tenure = Tenure(session, self.location.home, say, lasting=lasting)
+        if ask:
+            ends = tenure.is_to_end
+            tenure.ask_by(lambda claim: confirming.confirm(session, ask, ends, claim))
+        return tenure
+
+    def stop(self, say: Callable[[str], None], *, now: bool) -> int | None:
+        """End the process that works on the queue; return its id, or None where none does.
+
+        `say` gets what is waited for, which `now` does not wait for.
+        """
+        from patchq.gate.service import stopping
+
+        path = self.location.rules_to_look().config.queue.path
+        return stopping.stop(self.location.home / path, say, now=now)
+
+    def work(self, tell: Tell, *, name: str | None, lanes: Sequence[str] | None) -> int:
+        """Serve lanes of the cluster until a signal ends it; return the exit code."""
+        from patchq.gate.service import cluster
+        from patchq.gate.service import lanes as cluster_lanes
+
+        repo, rules = self.location.repo, self.location.rules()
+        cluster.target_of(rules.config)
+        self.setup_log(rules.config)
+        cluster.database_of(rules.config)
+        places = self.location.home, self.queue(rules.config).root
+        return cluster_lanes.work(repo, places, rules, tell, self.reload, name=name, lanes=lanes)
 
     # ---------------------------------------------------------------- commands
 
@@ -385,6 +431,12 @@ class Gate(OpenedQueue):
 
         author = self.session(targeted=False).identity().name
         return self.decide(Discuss(id, comment, text, author, resolves))
+
+    def reconcile(self) -> list[Report]:
+        """Put down what was merged or rebased by hand; return the reports that changed."""
+        from patchq.gate.land import reports
+
+        return reports.reconcile(self.session(targeted=False, writes=False))
 
     def undo(self, id: str) -> Decided:
         """Take the last decision on a change back: an acceptance, a request, a discard."""

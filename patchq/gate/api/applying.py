@@ -10,7 +10,6 @@ from time import monotonic
 
 from msgspec.structs import replace
 
-from patchq.gate.api import cluster
 from patchq.gate.api.submitting import oversize
 from patchq.gate.errors import Busy, UsageError
 from patchq.gate.land import worker
@@ -21,6 +20,7 @@ from patchq.gate.queue.engine import StoreQueue, store_queue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import Report
 from patchq.gate.review import decide, restack
+from patchq.gate.service import cluster
 from patchq.gate.service.watcher import Watcher
 
 _LOOK_SECONDS = 1.0
@@ -100,10 +100,7 @@ def _lane(session: Session, data: bytes) -> str:
 
 
 def _check_that_it_is_served(session: Session, lane: str) -> None:
-    from patchq.gate.queue.postgres.status import look
-
-    state = look(cluster.database_of(session.config))
-    if any(one.lane == lane for one in state.unserved(cluster.SOON_SECONDS)):
+    if lane in cluster.unserved(session.config):
         raise Busy(
             f"no worker serves the branch {lane!r}, so the response waits in the queue",
             "see `patchq cluster status`, and start a worker; `patchq status` tells of the verdict",

@@ -8,7 +8,6 @@ from contextlib import closing
 from subprocess import DEVNULL, Popen
 from threading import Thread
 
-from patchq.gate.api import cluster
 from patchq.gate.api.location import Options
 from patchq.gate.land.train import Trial as Trial
 from patchq.gate.land.worker import Tell, waits_for_mending
@@ -20,6 +19,7 @@ from patchq.gate.report.schema import Report
 from patchq.gate.review import errands
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Errand
+from patchq.gate.service import cluster
 
 _FOLLOWS_SECONDS = 10.0  # the wait for the feeder here, if one runs
 

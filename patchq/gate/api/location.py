@@ -33,8 +33,8 @@ from patchq.gate.queue import layout
 from patchq.gate.queue.engine import UNREAD, Key, StoreQueue
 from patchq.gate.report import logs
 from patchq.gate.report.schema import Report
+from patchq.gate.service.cluster import database as database
 
-DATABASE = "PATCHQ_DATABASE"
 _PASSWORD = re.compile(r"://[^:/?#]*:([^@]+)@|password=(?:'((?:[^'\\]|\\.)+)'|([^\s&']+))")
 
 
@@ -249,8 +249,3 @@ def setup_log(options: Options, config: Config, file: Path | None = None) -> Non
     password = next(filter(None, found.groups()), "") if found else ""
     secrets = [key, password, unquote(password)]
     logs.setup(options.log_level or config.log.level, config.log.format, file, secrets)
-
-
-def database(config: Config) -> str:
-    """Return the connection string of the cluster's database; empty where none is named."""
-    return config.cluster.database or os.environ.get(DATABASE, "")

@@ -106,6 +106,12 @@ class OpenedQueue:
                 fsck.enter_history(self._session)
         return self._session
 
+    def reload(self, file: Path | None = None) -> GateRules:
+        """Return the rules as they are now, and log as they have it."""
+        rules = self.location.rules()
+        self.setup_log(rules.config, file)
+        return rules
+
     @property
     def pager(self) -> str | None:
         """Git's setting `core.pager`."""

@@ -9,7 +9,7 @@ difference, and a feeder that dies leaves claims, which the next one enters agai
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ def feed_once(
     control: Control,
     tell: worker.Tell,
     upkeep: Upkeep,
-    unserved: Callable[[], Sequence[str]],
+    unserved: Callable[[], set[str]],
 ) -> None:
     """Feed until everything that waits here has its verdict or is held, then return; `errors.Busy`
     where it waits in branches that are `unserved`.  A file that is still being written is waited
@@ -62,7 +62,7 @@ def feed_once(
             break
         if monotonic() > looks:
             looks = monotonic() + _UNSERVED_SECONDS
-            if left := set(unserved()) & feeder.waits():
+            if left := unserved() & feeder.waits():
                 raise Busy(
                     f"no worker serves {', '.join(map(repr, sorted(left)))}, so what is for that "
                     "waits in the queue",

@@ -12,26 +12,113 @@ whose target, or one of whose proposals, is not where it was when this worker la
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import os
+import socket
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from patchq.gate.errors import Fault, InDoubt, Unreachable
+from msgspec.structs import replace
+
+from patchq.gate.config.schema import Config
+from patchq.gate.errors import Fault, InDoubt, Interrupted, Unreachable
 from patchq.gate.git import records
+from patchq.gate.git.repository import Repository
 from patchq.gate.land import worker
+from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.requests import RequestDesk
-from patchq.gate.pipeline.session import Session
+from patchq.gate.pipeline.rules import GateRules
+from patchq.gate.pipeline.session import Session, compose
+from patchq.gate.queue.lock import Lock
 from patchq.gate.report.schema import Report
 from patchq.gate.review import errands
+from patchq.gate.service import cluster
 from patchq.gate.service.feed import lane_by
-from patchq.gate.service.serve import LOOK_SECONDS, Daemon, Followers
+from patchq.gate.service.serve import LOOK_SECONDS, Control, Daemon, Followers, log_end
+from patchq.gate.service.upkeep import Manager, Upkeep
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.engine import PostgresQueue
 
 _LOG = logging.getLogger("patchq")
+LOCK = "worker.lock"
 _FIRST_REST, _LONGEST_REST = 0.2, 5.0
+
+
+def work(
+    repo: Repository,
+    places: tuple[Path, Path],
+    rules: GateRules,
+    say: worker.Tell,
+    load: Callable[[], GateRules],
+    *,
+    name: str | None,
+    lanes: Sequence[str] | None,
+) -> int:
+    """Serve the lanes in this clone until a signal ends it; return the exit code.
+
+    The places are the home of the configuration's paths, and the queue.
+    """
+    (home, root), config = places, rules.config
+    target = cluster.target_of(config)
+    with ExitStack() as ends:
+        lock = Lock(root / LOCK)
+        lock.acquire()
+        ends.callback(lock.release)
+        branches = branches_of(repo, root, config, target, rules.home)
+        queue = _opened(repo, config, branches.tip(target), name, lanes)
+        ends.callback(queue.close)
+        session = compose(
+            RepoContext(repo, queue, root, config, target, branches=branches, judged_by=rules)
+        )
+        ends.callback(session.close)
+        session = replace(session, clock=queue.clock, serves=True)
+        control, upkeep = Control(), Upkeep(session, home, Manager())
+        control.install()
+        control.end_now = session.cut.set
+
+        def tell(report: Report) -> None:
+            upkeep.count(report)
+            say(report)
+
+        try:
+            queue.open()
+        except Fault as fault:  # one that is away is waited for
+            if not fault.retryable:
+                raise
+        served = ", ".join(lanes or config.cluster.lanes)
+        _LOG.info("worker %s serves %s", queue.store.name, served)
+        try:
+            with suppress(Interrupted):
+                LaneWorker(session, control, tell, load, upkeep).run()
+        except Fault as fault:
+            return log_end(fault)
+        finally:
+            with suppress(Fault):
+                queue.release()
+        return 130 if control.interrupted else 0
+
+
+def _opened(
+    repo: Repository, config: Config, tip: str | None, name: str | None, lanes: Sequence[str] | None
+) -> PostgresQueue:
+    from patchq.gate.queue.postgres import belonging
+    from patchq.gate.queue.postgres.engine import PostgresQueue
+
+    return PostgresQueue(
+        cluster.database_of(config),
+        name=name or f"{socket.gethostname()}-{os.getpid()}",
+        lanes=lanes or config.cluster.lanes,
+        lane_of=lane_by(config, cluster.target_of(config)),
+        takeover_seconds=config.cluster.takeover_seconds,
+        beats=True,
+        response_bytes=config.limits.response_bytes,
+        is_known=lambda id: repo.has_ref(*(prefix + id for prefix in records.BY_ID)),
+        belongs=partial(belonging.check, repo=repo, tip=tip),
+    )
 
 
 class LaneWorker(Daemon):

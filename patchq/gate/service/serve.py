@@ -99,6 +99,13 @@ class Control:
         return signal.SIGINT in self.caught
 
 
+def log_end(fault: Fault) -> int:
+    """Log the fault that ends a daemon; return the exit code."""
+    hint = f" ({fault.hint})" if fault.hint else ""
+    _LOG.error("%s: %s%s", fault.code, fault.message, hint)
+    return fault.exit_status
+
+
 class Service(ABC):
     """A process that serves a queue: each turn under the rules as they are, until it is stopped."""
 

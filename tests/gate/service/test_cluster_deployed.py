@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from patchq.cli import parsing
-from patchq.gate.api.location import DATABASE
+from patchq.gate.service.cluster import DATABASE
 from tests.helpers.pages import ROOT
 
 UNITS = sorted((ROOT / "contrib/systemd").rglob("*.service"))

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import uuid
+from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from patchq.gate.api.location import DATABASE, database
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import UsageError, needs_extra
 from patchq.gate.git import files
 
+if TYPE_CHECKING:  # the database's driver is an extra
+    from patchq.gate.queue.postgres.status import ClusterState as ClusterState
+
+DATABASE = "PATCHQ_DATABASE"
 SOON_SECONDS = 10.0  # a lane may wait for so long before it counts as not served
 FEEDER = "feeder"
+
+
+def database(config: Config) -> str:
+    """Return the connection string of the cluster's database; empty where none is named."""
+    return config.cluster.database or os.environ.get(DATABASE, "")
 
 
 def database_of(config: Config) -> str:
@@ -51,3 +62,29 @@ def feeder_name(root: Path) -> str:
         name = uuid.uuid4().hex
         files.replace(place, name.encode() + b"\n", via=root / f".{FEEDER}", flush=True)
         return name
+
+
+def migrate(config: Config) -> tuple[int, list[str], str]:
+    """Bring the tables to this version; return that, the steps that it took, and a summary."""
+    named = database_of(config)
+    from patchq.gate.queue.postgres.database import DatabaseServer, whereabouts
+    from patchq.gate.queue.postgres.schema import migrate
+    from patchq.gate.queue.schema import VERSION
+
+    with closing(DatabaseServer(named, "migrate", checks=False)) as server, server.faults():
+        applied = migrate(server.connection)
+    done = f"with {', '.join(applied)} applied" if applied else "as before"
+    return VERSION, applied, f"the tables in {whereabouts(named)} have version {VERSION}, {done}"
+
+
+def look(config: Config) -> ClusterState:
+    """Return the lanes, who owns them, what waits, and the workers."""
+    named = database_of(config)
+    from patchq.gate.queue.postgres import status
+
+    return status.look(named)
+
+
+def unserved(config: Config) -> set[str]:
+    """Return the lanes in which something waits that no worker serves."""
+    return {lane.lane for lane in look(config).unserved(SOON_SECONDS)}
