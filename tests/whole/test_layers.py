@@ -105,7 +105,7 @@ def test_libraries_have_one_importer() -> None:
 
 
 def test_skins_ask_the_gate() -> None:
-    """A skin imports no other skin and, but for those that are listed, no store and no ref."""
+    """A skin imports no other skin, no store and no ref."""
     wrong = []
     for module in MODULES:
         skin = room_of(module)

@@ -32,15 +32,15 @@ def stop(root: Path, say: Callable[[str], None], *, now: bool) -> int | None:
         time.sleep(_PAUSE_SECONDS)
         owner = lock_owner(root) or owner
     pid = _ask(owner, now=now)
-    said, patience = "", time.monotonic() + _PATIENCE_SECONDS
+    waits_for, patience = "", time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < until:
         holder = lock_owner(root)
         if holder is None or holder.pid not in (pid, None):
             return pid
         doing = activities(root) if time.monotonic() > patience else []
         names = " ".join(f"{one.batch}/{one.hook}" for one in doing)
-        if doing and names != said:
-            said = names
+        if doing and names != waits_for:
+            waits_for = names
             say(activity_text(doing, batches=True))
         time.sleep(_PAUSE_SECONDS)
     doing_now = activity_text(activities(root), batches=True)
