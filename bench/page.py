@@ -114,17 +114,22 @@ class Browser:
         connection = http.client.HTTPConnection(_HOST, self._port, timeout=_SECONDS)
         connection.request("GET", f"/changes?since={version}", headers=self._headers)
         stream = connection.getresponse()
-        while not stream.readline().startswith(b"data:"):  # how many wait
-            pass
+        _next(stream)  # how many wait
         with subprocess.Popen(deed, cwd=report.parents[2], env=environment(home)) as command:
-            while not stream.readline().startswith(b"data:"):
-                pass
+            _next(stream)
             self.page("/")
             now = time.time()
         connection.close()
         if command.returncode:
             raise BenchError(f"{' '.join(deed)} ended with {command.returncode}")
         return (now - report.stat().st_mtime) * 1000
+
+
+def _next(stream: http.client.HTTPResponse) -> None:
+    """Read up to the next event; raises `BenchError` where the stream ends."""
+    while not (line := stream.readline()).startswith(b"data:"):
+        if not line:
+            raise BenchError("the page ended")
 
 
 @contextmanager
@@ -136,8 +141,10 @@ def served(repo: Path, home: Path, command: Sequence[str]) -> Iterator[Browser]:
         assert process.stdout
         try:
             yield Browser(process.stdout.readline().rpartition(" ")[2].strip())
-        finally:
             process.terminate()
+            process.wait(_SECONDS)
+        finally:
+            process.kill()
 
 
 def _asked(

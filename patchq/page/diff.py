@@ -104,12 +104,7 @@ class FileDiff:
     @cached_property
     def _rows(self) -> Sequence[Row]:
         (whole,) = rows.side_by_side(
-            self._shown.report,
-            [self.change],
-            self._since,
-            context=_WHOLE,
-            most=_WHOLE,
-            run=_WHOLE,
+            self._shown.report, [self.change], self._since, context=_WHOLE, most=_WHOLE, run=_WHOLE
         )
         return whole.rows
 

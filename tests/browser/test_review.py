@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -47,18 +47,14 @@ def test_axe_finds_nothing(opened: Opening, large: str, theme: str, width: int) 
     found = {}
     for path in (*PAGES, *MORE_PAGES, f"/batch/{large}"):
         tab.goto(f"{tab.own}{path}")
-        while tab.evaluate(LOAD_ALL):
-            tab.wait_for_timeout(50)
+        tab.evaluate("document.querySelectorAll('[data-fetch]').forEach(link => link.click())")
+        tab.wait_for_function("!document.querySelector('[data-fetch]')")
         tab.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         violations = axe.run(tab).response["violations"]
         if violations:
             found[path] = [(one["id"], one["nodes"][0]["html"][:200]) for one in violations]
     assert found == {}
     assert tab.errors == []
-
-
-LOAD_ALL = """[...document.querySelectorAll("[data-fetch]")].map(link => link.click()).length"""
-"""Fetches the files that are not there yet, and says how many were missing."""
 
 
 @pytest.mark.parametrize(
@@ -153,7 +149,6 @@ def test_no_text_of_others_runs(opened: Opening, bypass: bool) -> None:
     tab = opened(bypass_csp=bypass)
     for path in (*PAGES, "/batch/hostile", "/batch/rtl", "/batch/wrong"):
         tab.goto(f"{tab.own}{path}")
-        tab.wait_for_timeout(50)
         assert tab.title() != "run"
         assert tab.evaluate("document.querySelectorAll('img, main script').length") == 0
 
@@ -224,7 +219,7 @@ def test_all_without_a_script(opened: Opening, repo: Path) -> None:
 
 def test_a_change_is_seen_at_once(opened: Opening, repo: Path) -> None:
     tab = opened("/")
-    tab.wait_for_timeout(300)
+    tab.locator("[data-waiting]", has_text=re.compile(r"\d")).wait_for()
     fresh(repo, "news", "plain\n", "plainer\n")
     tab.locator("[data-change=news]").wait_for()
     patchq("discard", "news", cwd=repo)
@@ -268,7 +263,6 @@ def test_a_page_of_another_site_decides_nothing(opened: Opening, url: str, repo:
     tab.goto("about:blank")
     script = "([u, c]) => fetch(u, {method: 'POST', body: c, credentials: 'include', mode: 'no-cors'}).catch(() => 0)"  # noqa: E501
     tab.evaluate(script, [f"{own}/batch/rtl/discard", f"commit={commit}"])
-    time.sleep(0.2)
     assert state(repo, "rtl") == "proposed"
 
 
@@ -318,10 +312,8 @@ def test_a_large_change_begins_on_the_first_screen(
     assert len(tab.content()) < 400_000
     sections = tab.locator("section[data-path]")
     assert sections.count() == 41
-    for _ in range(60):
-        tab.mouse.wheel(0, 2500)
-        tab.wait_for_timeout(50)
     for at in range(41):
+        sections.nth(at).scroll_into_view_if_needed()
         sections.nth(at).locator("[data-changed]").first.wait_for()
     assert tab.locator("code[data-line]").evaluate_all(
         "all => all.every(one => one.scrollWidth <= one.clientWidth)"

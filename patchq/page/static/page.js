@@ -90,8 +90,6 @@ function press(query) {
   if (control) { control.focus(); control.scrollIntoView({ block: "nearest" }); }
 }
 
-function follow(query) { const link = one(query); if (link) location.href = link.href; }
-
 function below(line) {
   // Everything behind the line goes into a block of its own, so that words stand right below it.
   const block = line.parentElement, side = node => node.dataset.side ?? node.className;
@@ -186,8 +184,8 @@ const keys = {
   K: () => widen(-1),
   "]": () => step(files(), 1),
   "[": () => step(files(), -1),
-  n: () => follow("a[rel=next]"),
-  p: () => follow("a[rel=prev]"),
+  n: () => one("a[rel=next]")?.click(),
+  p: () => one("a[rel=prev]")?.click(),
   m: () => step(threads(), 1),
   M: () => step(threads(), -1),
   v: viewNext,
