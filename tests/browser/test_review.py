@@ -328,7 +328,7 @@ def test_a_fold_opens(opened: Opening, large: str, script: bool) -> None:
     part.locator("[data-unfold]").first.click()
     first = tab.locator("section[data-path='src/part_00.py'] [data-side=new][data-line='1']")
     first.wait_for()
-    assert first.inner_text() == "value_1 = 1"
+    assert first.text_content() == "value_1 = 1"
     if script:
         assert part.locator("[data-unfold]").count()
         tab.keyboard.press("O")
