@@ -48,7 +48,7 @@ def test_axe_finds_nothing(opened: Opening, large: str, theme: str, width: int) 
     for path in (*PAGES, *MORE_PAGES, f"/batch/{large}"):
         tab.goto(f"{tab.own}{path}")
         tab.evaluate("document.querySelectorAll('[data-fetch]').forEach(link => link.click())")
-        tab.wait_for_function("!document.querySelector('[data-fetch]')")
+        tab.locator("[data-fetch]").first.wait_for(state="detached")
         tab.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         violations = axe.run(tab).response["violations"]
         if violations:
