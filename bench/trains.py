@@ -2,9 +2,12 @@
 
     python -m bench.trains [--old DIR] [--only WORD]
     python -m bench.trains --flaky 200
+    python -m bench.trains --project DIR [--tests COMMAND]
 
-`--old` is another checkout of patchq, which does the same beside this one.  `--flaky` lands so many
-trains of ten, of which some are bad, by a hook that refuses one good tree of twenty.
+`--old` is another checkout of patchq, which does the same beside this one.  `--flaky` lands so
+many trains of ten, of which some are bad, by a hook that refuses one good tree of twenty.
+`--project` is a clone: 40 of its last commits are handed in, one of them broken, and accepted with
+its tests as the hook.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from msgspec import Struct
 from patchq.gate.hooks.sandbox import NO_SANDBOX
 
 ROOT = Path(__file__).parent.parent
+_COMMITS = 40  # of a project
+_LONGEST_SECONDS = 300
 PAIR = "! { grep -q new f07.txt && grep -q new f23.txt; }"
 
 
@@ -52,13 +57,14 @@ CASES = (
 )
 
 
-def patchq(code: Path, repo: Path, *words: str) -> None:
-    """Run patchq of the checkout `code`; a refusal is no failure here."""
-    env = {**os.environ, "PYTHONPATH": str(code), NO_SANDBOX: "1"}
+def patchq(code: Path, repo: Path, *words: str) -> str:
+    """Return the output of patchq of the checkout `code`; a refusal is no failure here."""
+    env = {**os.environ, "PYTHONPATH": str(code), NO_SANDBOX: "1", "PATCHQ_NO_JAIL": "1"}
     command = [sys.executable, "-m", "patchq", *words]
     done = subprocess.run(command, cwd=repo, env=env, check=False, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise SystemExit(done.stdout + done.stderr)
+    return done.stdout + done.stderr
 
 
 def git(repo: Path, *words: str) -> str:
@@ -137,6 +143,45 @@ def flaky(trains: int, place: Path) -> str:
     )
 
 
+def project(clone: Path, tests: str, place: Path) -> str:
+    """Return the output of `accept` of 40 commits of the clone's history, on one before them."""
+    repo = place / "repo"
+    subprocess.run(["git", "clone", "-q", clone, repo], check=True, timeout=_LONGEST_SECONDS)
+    commits = git(repo, "rev-list", "--no-merges", "-n", str(2 * _COMMITS), "HEAD").split()[::-1]
+    git(repo, "config", "user.name", "bench")
+    git(repo, "config", "user.email", "bench@example.org")
+    git(repo, "reset", "-q", "--hard", f"{commits[0]}^")
+    target = git(repo, "branch", "--show-current").strip()
+    patchq(ROOT, repo, "init", "--target", target)
+    rules = repo / ".git/patchq.yaml"
+    rules.write_text("version: 1\nmode: review\n")
+    picked = list[str]()
+    for commit in commits:
+        name = f"c{len(picked):02}"
+        git(repo, "checkout", "-q", "-B", name, target)
+        words = ["git", "cherry-pick", commit]
+        if subprocess.run(
+            words, cwd=repo, capture_output=True, timeout=_LONGEST_SECONDS
+        ).returncode:
+            git(repo, "cherry-pick", "--abort")
+            continue
+        if len(picked) == _COMMITS // 2:  # broken on purpose
+            changed = git(repo, "ls-files", "*/__init__.py").split()[0]
+            with (repo / changed).open("a") as file:
+                file.write("\nraise SystemError\n")
+            git(repo, "commit", "-q", "-a", "--amend", "--no-edit")
+        git(repo, "checkout", "-q", target)
+        patchq(ROOT, repo, "submit", "--branch", name, "--agent", "project")
+        picked.append(name)
+        if len(picked) == _COMMITS:
+            break
+    git(repo, "checkout", "-q", target)
+    patchq(ROOT, repo, "run")
+    hook = f"id: tests, stage: pre-commit, unconfined: true, run: '{tests}'"
+    rules.write_text(f"version: 1\nmode: review\nhooks: [{{{hook}}}]\n")
+    return patchq(ROOT, repo, "accept", "--all-from", "project", "--yes")
+
+
 def rows(cases: tuple[Case, ...], old: Path | None) -> Iterator[str]:
     for case in cases:
         found = []
@@ -156,7 +201,13 @@ def main() -> None:
     parser.add_argument("--old", type=Path, help="another checkout, to compare with")
     parser.add_argument("--only", metavar="WORD", default="", help="cases whose name has the word")
     parser.add_argument("--flaky", type=int, metavar="N", help="so many trains by a flaky hook")
+    parser.add_argument("--project", type=Path, metavar="DIR", help="a clone of a project")
+    parser.add_argument("--tests", default="python -m pytest -q -x", help="the project's tests")
     args = parser.parse_args()
+    if args.project:
+        with tempfile.TemporaryDirectory(prefix="trains-", dir="/dev/shm") as place:
+            print(project(args.project.resolve(), args.tests, Path(place)))
+        return
     if args.flaky:
         with tempfile.TemporaryDirectory(prefix="trains-", dir="/dev/shm") as place:
             print(flaky(args.flaky, Path(place)))

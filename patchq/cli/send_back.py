@@ -18,7 +18,7 @@ ARGUMENTS = (
     Argument(
         "--comments",
         metavar="FILE",
-        help="comments on lines and edits: a list in JSON or YAML of {path, line, side, edit, "
+        help="comments on lines and edits: a list in JSON of {path, line, side, edit, "
         "text}, or lines like `path:12: text` and `edit 2: text`; - for standard input",
     ),
     Argument("--forge", action="store_true", help="what people wrote on its pull request"),

@@ -34,11 +34,13 @@ def run(args: Namespace) -> int:
         return output.emit(args, found.to_json(), words.pending(found))
     report = found.report
     if args.split:
-        files, changes = gate.sides(report)
+        files = gate.sides(report)
         if args.json:
-            return output.emit(args, {"id": report.id, "files": to_builtins(files)})
+            return output.emit(
+                args, {"id": report.id, "files": to_builtins([file.to_json() for file in files])}
+            )
         if files:
-            screen.show(split.lines(files, changes), pager)
+            screen.show(split.lines(files), pager)
         else:
             _print(report.diff, pager)
     elif args.diff and args.json:

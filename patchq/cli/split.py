@@ -8,10 +8,9 @@ from shutil import get_terminal_size
 from unicodedata import east_asian_width
 
 from patchq.cli.screen import Line, Styled, is_terminal, plain
-from patchq.core.model.values import FileChange
 from patchq.core.text.quote import clip, visible
 from patchq.gate.api import syntax
-from patchq.gate.review.rows import Cell, FileRows, Row
+from patchq.gate.review.rows import Cell, FileRows, Row, folded
 
 _IN_A_PIPE = 160
 _LEAST = 60
@@ -23,18 +22,19 @@ _Code = tuple[_Runs, _Runs]  # the runs of the lines of both sides
 _PLAIN: _Code = ((), ())
 
 
-def lines(files: Iterable[FileRows], changes: Iterable[FileChange] = ()) -> Iterator[Line]:
-    """The files, one after the other, as wide as the terminal is; there the code of the `changes`
-    has its colours, where the extra `review` is installed."""
-    sides = {change.path: change for change in changes} if is_terminal() else {}
-    coloured = bool(sides) and syntax.offered()
+def lines(files: Iterable[FileRows]) -> Iterator[Line]:
+    """Yield the files, one after the other, as wide as the terminal is.
+
+    There the code has its colours, where the extra `review` is installed.
+    """
+    coloured = is_terminal() and syntax.offered()
     columns = get_terminal_size().columns if is_terminal() else _IN_A_PIPE
     width = (max(columns, _LEAST) - 2 * (_NUMBER + 1) - _EDITS) // 2
     for number, file in enumerate(files):
         yield from [plain("")] if number else []
         yield plain(_title(file), "bold")
-        code = syntax.sides(sides[file.path]) if coloured and file.path in sides else _PLAIN
-        for row in file.rows:
+        code = syntax.sides(file.change) if coloured else _PLAIN
+        for row in folded(file.rows):
             yield from [_fold(row, width)] if row.kind == "fold" else _row(row, width, code)
 
 

@@ -96,10 +96,10 @@ class Walk(Struct, frozen=True, dict=True):
         lines = [visible(row.id), *listing.heading(row)]
         lines += [visible(f"{'warning':<10} {text}") for text in _warnings(row.report)]
         print("\n".join(lines))
-        files, changes = self.gate.sides(row.report)
+        files = self.gate.sides(row.report)
         if files:
             # Not through a pager: the question comes below what it is about.
-            screen.show(split.lines(files, changes), None, paged=False)
+            screen.show(split.lines(files), None, paged=False)
         else:
             print(visible(row.report.diff, keep="\n\t"))
 

@@ -12,7 +12,7 @@ from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.schema import CommittedReport
 from patchq.gate.review.accept import Train
-from patchq.gate.review.train_members import Member
+from patchq.gate.review.candidates import Member
 
 
 @dataclass

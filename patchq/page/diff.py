@@ -26,11 +26,9 @@ from patchq.page import colours, drafts, pictures
 from patchq.page.drafts import DraftPlace
 from patchq.page.shown import part
 
-_AROUND = 3  # lines that are shown before and behind a change
 _STEP = 20  # lines that one press of a fold's button shows
 _LEAST_FOLD = 4
 _LONGEST = 2000  # characters of a line that are shown unasked
-_WHOLE = 1 << 30
 _MOST_CHANGED = 1500  # changed lines up to which a file is shown unasked
 _GENERATED = re.compile(
     r"(^|/)(vendor|node_modules|third_party|dist)/|\.(lock|min\.js|min\.css|map|snap)$"
@@ -88,8 +86,8 @@ class FileDiff:
     def __init__(self, shown: Compared, change: FileChange) -> None:
         self._shown, self.change, self.key = shown, change, viewed_key(change)
         self.viewed = not shown.since and self.key in shown.seen
-        self._since = shown.found.since if shown.found else {}
-        (self.file,) = rows.side_by_side(shown.report, [change], self._since, most=0)
+        since = shown.found.since if shown.found else {}
+        (self.file,) = rows.side_by_side(shown.report, [change], since)
         file, review = self.file, shown.report.review
         comments = review.comments if review else ()
         self.comments = [one for one in comments if one.path == change.path]
@@ -100,13 +98,6 @@ class FileDiff:
         self.is_folded = large or ((self.viewed or generated) and not self.open_comments)
         self.has_one_side = file.what in ("created", "deleted")
         self.pictures = pictures.of(change)
-
-    @cached_property
-    def _rows(self) -> Sequence[Row]:
-        (whole,) = rows.side_by_side(
-            self._shown.report, [self.change], self._since, context=_WHOLE, most=_WHOLE, run=_WHOLE
-        )
-        return whole.rows
 
     @property
     def what(self) -> str:
@@ -136,11 +127,11 @@ class FileDiff:
 
     def html(self, within: Span | None = None, opened: Span | None = None) -> Markup:
         """Return the lines `within`, or all, with folds where nothing changes but in `opened`."""
-        lines = [row for row in self._rows if within is None or _is_in(row, within)]
+        lines = [row for row in self.file.rows if within is None or _is_in(row, within)]
         kept = [row.kind != "same" or bool(self._comments_on(row)) for row in lines]
         shown = [
             is_near or (opened is not None and _is_in(row, opened))
-            for row, is_near in zip(lines, _near(kept), strict=True)
+            for row, is_near in zip(lines, rows.near(kept), strict=True)
         ]
         parts: list[Markup] = []
         for is_shown, group in groupby(zip(shown, lines, strict=True), lambda pair: pair[0]):
@@ -233,13 +224,3 @@ def _is_on(comment: CommentEntry, row: Row) -> bool:
 
 def _is_in(row: Row, span: Span) -> bool:
     return row.new is not None and span[0] <= row.new.line <= span[1]
-
-
-def _near(kept: Sequence[bool]) -> list[bool]:
-    """Return for each row if one that is kept is on it or near it."""
-    near = [False] * len(kept)
-    for at, is_kept in enumerate(kept):
-        if is_kept:
-            first, end = max(0, at - _AROUND), min(len(kept), at + _AROUND + 1)
-            near[first:end] = [True] * (end - first)
-    return near

@@ -55,7 +55,7 @@ def styles(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(split, "is_terminal", lambda: True)
     change = FileChange("a.py", b"def f():\n    return 'x'\n", b"def f():\n    return 'y'  # why\n")
     files = side_by_side(reported(("1", (2, 2))), [change])
-    pieces = [piece for line in split.lines(files, [change]) for piece in line]
+    pieces = [piece for line in split.lines(files) for piece in line]
     return {piece.text.strip(): piece.style for piece in pieces}
 
 

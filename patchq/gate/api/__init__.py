@@ -15,7 +15,6 @@ from patchq.gate.queue.lock import Owner, lock_owner
 from patchq.gate.queue.store import LOCKS
 
 if TYPE_CHECKING:  # each command imports what it calls
-    from patchq.core.model.values import FileChange
     from patchq.gate.api.confirming import Ask
     from patchq.gate.api.rows import ChangeRow, Filter, Rows
     from patchq.gate.api.status import Status
@@ -81,11 +80,12 @@ class Gate(OpenedQueue):
         found = finding.find(context, finding.identify(context, id))
         return finding.seen(context, *found)[0]
 
-    def sides(self, report: Report) -> tuple[tuple[FileRows, ...], tuple[FileChange, ...]]:
-        """Return both sides of a change, in rows and whole; nothing where its commit is gone."""
-        from patchq.gate.review import comparison
+    def sides(self, report: Report) -> tuple[FileRows, ...]:
+        """Return both sides of a change, in rows; nothing where its commit is gone."""
+        from patchq.gate.review import rows
 
-        return comparison.rows_of(self.context(), report)
+        found = self.compare(report)
+        return rows.side_by_side(report, found.changes, found.since) if found else ()
 
     def compare(self, report: Report) -> Comparison | None:
         """Return the files of a change before and after; None where its commit is gone."""
@@ -446,9 +446,9 @@ class Gate(OpenedQueue):
 
     def can_undo(self, id: str) -> bool:
         """Return True if the last decision on a change can be taken back now."""
-        from patchq.gate.review import threads
+        from patchq.gate.review import boarding
 
-        return threads.can_take_back(self.report(id))
+        return boarding.can_take_back(self.report(id))
 
     def retry(
         self,

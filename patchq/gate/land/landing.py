@@ -241,7 +241,7 @@ def move_target(
     session: Session,
     target: str,
     old: str,
-    new: Staged,
+    new: str,
     log: str,
     along: Sequence[BranchMove],
     through: Sequence[tuple[str, str]] = (),

@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -114,28 +113,23 @@ def _push_again(claims: Sequence[Claim], session: Session) -> None:
     be under way still, and only one of the two can be taken."""
     if session.branches.remote is None:
         return
-    tips, moves, values = Tips(session), list[BranchMove](), ExitStack()
-    with values:
-        for report in (claim.intended for claim in claims):
-            if report is None or report.state not in COMMITTED or not has_commit(report):
-                continue
-            commit, target = report.commit, report.target
-            if not session.repo.resolve_commit(commit) or not session.repo.exists(commit):
-                continue  # it was never written, so it was never pushed
-            branch, old = records.branch(report.id), None
-            if report.state == "applied":
-                branch, (old, *_) = target, session.repo.parents(commit)
-            if tips.of(branch) != old or not _is_rooted(report, session, tips):
-                continue
-            value = refs.stage(session.repo, commit)
-            values.callback(value.drop)
+    tips, moves = Tips(session), list[BranchMove]()
+    for report in (claim.intended for claim in claims):
+        if report is None or report.state not in COMMITTED or not has_commit(report):
+            continue
+        commit, target = report.commit, report.target
+        if not session.repo.resolve_commit(commit) or not session.repo.exists(commit):
+            continue  # it was never written, so it was never pushed
+        branch, old = records.branch(report.id), None
+        if report.state == "applied":
+            branch, (old, *_) = target, session.repo.parents(commit)
+        if tips.of(branch) == old and _is_rooted(report, session, tips):
             log = f"patchq: {report.id}: recovered"
-            moves.append(BranchMove(branch, old, value, log, session.identity()))
+            moves.append(BranchMove(branch, old, commit, log, session.identity()))
             tips.move(branch, commit)
-        if moves:
-            for moved in session.branches.land(moves):
-                if isinstance(moved.fault, Unreachable):
-                    raise moved.fault
+    for moved in session.branches.land(moves) if moves else ():
+        if isinstance(moved.fault, Unreachable):
+            raise moved.fault
 
 
 def _is_rooted(report: CommittedReport, session: Session, tips: Tips) -> bool:

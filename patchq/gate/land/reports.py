@@ -34,7 +34,6 @@ from patchq.gate.report.schema import (
     CHANGES,
     LANDED,
     PENDING_CONFLICT,
-    REPLACING,
     WAITING,
     CommittedReport,
     Report,
@@ -118,13 +117,6 @@ def _with_runs(report: Report, runs: Sequence[HookRun]) -> Report:
     return document.with_state(report, report.state, branch=report.branch, hooks=hooks)
 
 
-def may_supersede(decision: Decision) -> bool:
-    """Return True if the batch itself says that it may replace another one."""
-    header = decision.header
-    says = header.retries or (header.id and header.agent)
-    return decision.state in REPLACING and bool(says)
-
-
 def supersede(new: str, header: Header, session: Session) -> None:
     """Supersede what the batch `new`, which has landed or is held, replaces; safe to repeat.
 
@@ -157,15 +149,11 @@ def supersede_one(id: str, new: str, session: Session) -> None:
         before = _answerable_no_more(report, "answered")
         return document.with_state(before, "superseded", duplicate_of=new, problems=left)
 
-    known = session.queue.load(id)
-    for claim in session.queue.held() if known and known.state == "held" else ():
-        if claim.id == id:
-            report = session.queue.load(id)
-            if report and (updated := change(report)):
-                with suppress(Busy):  # it gets its verdict at this very moment
-                    session.queue.publish(claim, updated, page.to_markdown(updated))
-                    session.tell(updated)
+    try:
+        if end_held(session, id, change):
             return
+    except Busy:  # it gets its verdict at this very moment
+        return
     with locked(session):
         report = session.queue.load(id)
         updated = change(report) if report else None
@@ -176,15 +164,34 @@ def supersede_one(id: str, new: str, session: Session) -> None:
         put(session, updated)
 
 
+def end_held(session: Session, id: str, change: Change) -> Report | None:
+    """End a held batch by a change of its report; return the new one, None if it is not held."""
+    report = session.queue.load(id)
+    if report is None or report.state != "held":
+        return None
+    claim = next((claim for claim in session.queue.held() if claim.id == id), None)
+    updated = change(report)
+    if claim and updated:
+        session.queue.publish(claim, updated, page.to_markdown(updated))
+        session.tell(updated)
+    return updated if claim else None
+
+
 def _take_away(id: str, commit: str | None, new: str, session: Session) -> None:
     """The branch goes, unless a person has it checked out or has changed it."""
-    waits = session.repo.ref_target(records.WAITING + id)
-    tip = session.branches.tip(records.branch(id))
-    if tip and tip in (commit, waits) and not session.branches.checkouts(records.branch(id)):
-        log = f"patchq: {id}: superseded by {new}"
+    own = (commit, session.repo.ref_target(records.WAITING + id))
+    log = f"patchq: {id}: superseded by {new}"
+    if tip := _own_tip(session, id, own):
         refs.move(session.repo, records.DISCARDED + id, None, tip, log, session.identity())
         _delete(session, id, tip, log)
     _drop_marks(session, records.BOARDED + id, records.WAITING + id)
+
+
+def _own_tip(session: Session, id: str, own: Collection[str | None]) -> str | None:
+    """Return the tip of a batch's branch, if patchq may delete it: it ends at one of `own`."""
+    branch = records.branch(id)
+    tip = session.branches.tip(branch)
+    return tip if tip in own and not session.branches.checkouts(branch) else None
 
 
 def unboard(session: Session, id: str, *problems: Problem) -> Report | None:
@@ -229,7 +236,8 @@ def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Repo
             changes = history.as_changed(session, report, commit)
         if sighting.state in LANDED and report.stands_on:
             changed += _squashed_below(session, report, commit)
-        changed.append(close(session, report, sighting.state, tip, sighting.note, **changes))
+        why = "" if report.boarded else sighting.note  # a train that died landed it
+        changed.append(close(session, report, sighting.state, tip, why, **changes))
     return changed
 
 
@@ -308,18 +316,15 @@ def close(
 def _delete_own(session: Session, id: str, tip: str | None, state: State) -> None:
     """Take the branch of a batch that is decided away, if it is at `tip` or as patchq left it."""
     waits = session.repo.ref_target(records.WAITING + id)
-    if not session.branches.checkouts(records.branch(id)):
-        for own in filter(None, {tip, waits}):
-            _delete(session, id, own, f"patchq: {id}: {state}")
+    if own := _own_tip(session, id, (tip, waits)):
+        _delete(session, id, own, f"patchq: {id}: {state}")
 
 
 def _delete(session: Session, id: str, tip: str, log: str) -> None:
-    """Take a batch's branch away, if it ends there."""
-    branch = records.branch(id)
-    if session.branches.tip(branch) == tip:
-        (gone,) = session.branches.land([BranchMove(branch, tip, None, log, session.identity())])
-        if gone.fault is not None:
-            raise gone.fault
+    move = BranchMove(records.branch(id), tip, None, log, session.identity())
+    (gone,) = session.branches.land([move])
+    if gone.fault is not None:
+        raise gone.fault
 
 
 def _answerable_no_more(report: Report, state: ReviewState | None = None) -> Report:

@@ -32,7 +32,7 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips, recorded
 from patchq.gate.queue import Claim
 from patchq.gate.queue.hand import stem_id
-from patchq.gate.report.schema import Report
+from patchq.gate.report.schema import REPLACING, Report
 
 GROUP = 256  # responses that share their flushes, at most
 _GROUP_SECONDS = 0.2
@@ -109,44 +109,40 @@ def _most(session: Session) -> int:
 
 
 def look_at_held(session: Session, tell: Tell) -> int:
-    """Decide again on the batches that wait for something; how many of them went on.  What waits
-    for the machine or the repository to be mended is tried by each process once, then every
-    `hold_seconds`, each alone; what processes died of waits for a person."""
+    """Decide again on the batches that wait for something; return how many of them went on."""
     claims = [claim for claim in session.queue.held() if session.queue.serves(claim)]
     if claims and session.branches.away:
         try:
             session.branches.refresh()
         except Unreachable:  # what is held for that stays so
             return 0
-    looked, now = _looked.get(session.repo, {}), monotonic()
-    _looked[session.repo] = {it.token: looked[it.token] for it in claims if it.token in looked}
-    together, alone = list[Claim](), list[Claim]()
-    for claim in claims:
-        why = _waits_for_mending(claim, session)
-        signs = why == CannotSign.code and not session.signer.resting
-        if why is None or signs or (why == TargetRed.code and _has_moved(claim, session)):
-            together.append(claim)
-        rested = now - looked.get(claim.token, -inf) >= session.config.queue.hold_seconds
-        if rested and why in (ObjectDamaged.code, CannotFollow.code):
-            _looked[session.repo][claim.token] = now
-            alone.append(claim)
-    return sum(work(claims, session, tell) for claims in (together, *([it] for it in alone)))
+    return work([claim for claim in claims if _may_go_on(claim, session)], session, tell)
 
 
 # When this process last tried the batches that wait for something to be mended.
 _looked: WeakKeyDictionary[Repository, dict[str, float]] = WeakKeyDictionary()
 
 
-def _has_moved(claim: Claim, session: Session) -> bool:
-    """Return true if the target is not the one any more that failed by itself."""
-    report = session.queue.load(claim.id) if claim.id else None
-    tip = session.branches.tip(report.target) if report and report.target else None
-    return bool(report and tip and tip[:12] not in report.problems[-1].message)
+def _may_go_on(claim: Claim, session: Session) -> bool:
+    """Return True unless the batch waits for something that is as it was.
 
-
-def _waits_for_mending(claim: Claim, session: Session) -> str | None:
+    What waits for the machine or the repository to be mended is tried by each process once, then
+    every `hold_seconds`; what processes died of waits for a person.
+    """
     report = session.queue.load(claim.id) if claim.id else None
-    return waits_for_mending(report) if report and report.state == "held" else None
+    why = waits_for_mending(report) if report and report.state == "held" else None
+    if report is None or why in (None, CRASHED):
+        return why is None
+    if why == CannotSign.code:
+        return not session.signer.resting
+    if why == TargetRed.code:
+        tip = session.branches.tip(report.target or "")
+        return bool(tip and tip[:12] not in report.problems[-1].message)
+    looked = _looked.setdefault(session.repo, {})
+    rested = monotonic() - looked.get(claim.token, -inf) >= session.config.queue.hold_seconds
+    if rested:
+        looked[claim.token] = monotonic()
+    return rested
 
 
 _MENDED_BY_A_PERSON = (
@@ -240,10 +236,12 @@ class _Group:
         """Return true if the decision depends on what the group has not landed yet."""
         dirty = any(problem.code == "worktree.dirty" for problem in decision.problems)
         waits = {p.conflicts_with.batch for p in decision.problems if p.conflicts_with}
+        named = {decision.header.retries, decision.header.id} - {None}
         return any(
             (dirty and one.follows and one.target == decision.target)
             or (decision.state == "held" and one.state == "proposed" and one.id in waits)
             or one.id == decision.duplicate_of
+            or not named.isdisjoint((one.id, one.header.id))
             for one in self.decisions
         )
 
@@ -325,7 +323,7 @@ def _settle(
         stand, more = _still_open(idle, session, tell)
         gone = {one.claim.token for one in idle} - {one.claim.token for one in stand}
         done = [one for one in landed.done if one.decision.claim.token not in gone]
-        ended += more + sum(_publish(run, session, tell) for run in _runs(done))
+        ended += more + (_publish(done, session, tell) if done else 0)
         warnings.refresh(session)
         for one in portion:
             del open[one.claim.token]
@@ -385,28 +383,15 @@ def _complete(decisions: Sequence[Decision], session: Session) -> list[Decision]
     ]
 
 
-def _runs(done: Sequence[Publication]) -> Iterator[list[Publication]]:
-    """The verdicts, in their order, as far as they can be published together: one that may replace
-    another batch begins anew, since it has to find that one's report."""
-    run: list[Publication] = []
-    for written in done:
-        if run and reports.may_supersede(written.decision):
-            yield run
-            run = []
-        run.append(written)
-    if run:
-        yield run
-
-
 def _publish(run: Sequence[Publication], session: Session, tell: Tell) -> int:
     """Publish the verdicts; return how many of the claims ended.
 
     Each published one goes to `tell`, also where the rest cannot be published: its claim is not
     recovered.
     """
-    first = run[0].decision
-    if reports.may_supersede(first):
-        reports.supersede(first.id, first.header, session)
+    for decision in (written.decision for written in run):
+        if decision.state in REPLACING:
+            reports.supersede(decision.id, decision.header, session)
     try:
         with session.queue.together():
             for written in run:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
 from patchq.gate.errors import Fault
-from patchq.gate.git import records, refs
+from patchq.gate.git import records
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.land import landing, presubmit, reports, running
 from patchq.gate.land.train import Search, Trial
@@ -34,26 +34,21 @@ from patchq.gate.report.schema import (
     has_commit,
     waits_for_its_agent,
 )
-from patchq.gate.review import boarding, decide, origin, restack
-from patchq.gate.review.decide import Decided
-from patchq.gate.review.train_members import (
-    TRIES,
+from patchq.gate.review import boarding, decide, restack
+from patchq.gate.review.candidates import (
     Member,
-    busy,
     changed_by_person,
     changes_of,
+    choice_of,
     decision_on,
-    errors_of,
     is_same,
-    left_behind,
-    left_below,
     lower_first,
-    moved_on,
-    nothing_left,
+    obstacles,
     refusal_of,
-    sent_back,
 )
+from patchq.gate.review.decide import Decided
 
+TRIES = 5  # times that a train is joined anew since its target moved, before it is left for later
 _LOOK_SECONDS = 0.2
 _LOG = logging.getLogger("patchq")
 # Called after each run of a train's hooks with its target, its length, and the trial.
@@ -76,8 +71,9 @@ def accept(session: Session, asked: boarding.Acceptance, watch: Watch = unwatche
     if last and seen.get(last.id) not in (None, branch):
         return Decided(last, (decide.unseen(last.id),))  # its history has those below it
     below = depends.under(session, last) if last else depends.Stack()
-    if last and (sent := [one.id for one in below.below if waits_for_its_agent(one.report)]):
-        return Decided(last, (sent_back(sent[-1]),))
+    for one in reversed(below.below):
+        if last and waits_for_its_agent(one.report):
+            return Decided(last, (_sent_back(one.id),))
     order = list(dict.fromkeys((*reversed(below.ids), *lower_first(session, ids))))
     boarded, done = boarding.board(session, order, asked)
     waits = asked.wait or session.serves  # in a cluster the command outlives its worker
@@ -113,12 +109,20 @@ def elsewhere(session: Session, id: str) -> Decided | None:
     if report is None or report.boarded:
         return None
     if report.state == "accepted":
-        return Decided(report, landed=True)
+        return Decided(report)
     from_hooks = [one for one in report.problems if one.code.startswith("hook.")]
     why = tuple(Problem(one.code, one.message, one.hint) for one in from_hooks)
     over, taken = decide.decided_already(id, report.state), report.state == "proposed"
     message = f"{id} was left out of its train, or taken back" if taken else over.message
     return Decided(report, why or (Problem(over.code, message, over.hint),))
+
+
+def _sent_back(id: str) -> Problem:
+    return Problem(
+        "review.changes",
+        f"a person asked for changes of {id}, which it is on top of, and no answer has come",
+        f"`patchq accept {id}` lands that one as it is, if you want it so",
+    )
 
 
 def resume(session: Session, watch: Watch = unwatched) -> list[Decided]:
@@ -223,7 +227,7 @@ class Train:
                 self.lost += 1
                 if self.lost == TRIES:
                     for one in chain:
-                        self.done[one.id] = Decided(one.report, (moved_on(one.report),))
+                        self.done[one.id] = Decided(one.report, (self._moved_on(one.id),))
                 return False
             self.lost = 0
         return start == len(chain)
@@ -237,6 +241,13 @@ class Train:
     def _run_ended(self, joined: int, trial: Trial) -> None:
         self.runs += trial.asked
         self.watch(self.target, joined, trial)
+
+    def _moved_on(self, id: str) -> Problem:
+        return Problem(
+            "target.moved",
+            f"{self.target} moved {TRIES} times while the change was to land",
+            f"run `patchq accept {id}` again",
+        )
 
     # ------------------------------------------------------------ joining
 
@@ -266,19 +277,13 @@ class Train:
             return (decide.unseen(id),)
         on = depends.under(session, report).on
         if on and on not in before:
-            return (left_below(id, on),)
-        if doing := session.branches.busy(target):
-            return (busy(target, doing),)
+            return (Problem("depends.failed", f"{id} is on top of {on}, which was left out"),)
         decision = decision_on(session, report, tips, branch)
         (decision,) = presubmit.check(
-            [decision], session, session.hooks.alone, unchanged=not decision.choice.accepted
+            [decision], session, session.hooks.alone, unchanged=branch != report.commit
         )
-        if decision.candidate is None:
-            return errors_of(decision) or (nothing_left(id, target),)
-        ahead = session.branches.tip(target) or tip
-        return left_behind(session, id, ahead, decision.candidate) or Member(
-            report, branch, decision
-        )
+        problems = obstacles(decision, f"run `patchq accept {id}` again")
+        return problems or Member(report, branch, decision)
 
     # ------------------------------------------------------------ what becomes of them
 
@@ -288,24 +293,21 @@ class Train:
         first = members[0].decision.candidate
         assert first
         assert last.decision.candidate
-        value = refs.stage(session.repo, last.decision.candidate.commit)
-        try:
-            flush(session)
-            with reports.locked(session):
-                if not all(map(self._is_as_before, members)):
-                    return False
-                go = [
-                    BranchMove(records.branch(one.id), one.branch, None, one.decision.log, who)
-                    for one in members
-                ]
-                through = [(one.decision.commit or "", one.decision.log) for one in members[:-1]]
-                target, tip = last.report.target, first.parent
-                if not landing.move_target(
-                    session, target, tip, value, last.decision.log, go, through
-                ):
-                    return False
-        finally:
-            value.drop()
+        flush(session)
+        with reports.locked(session):
+            if not all(map(self._is_as_before, members)):
+                return False
+            self._keep_runs(members)
+            go = [
+                BranchMove(records.branch(one.id), one.branch, None, one.decision.log, who)
+                for one in members
+            ]
+            through = [(one.decision.commit or "", one.decision.log) for one in members[:-1]]
+            commit, log = last.decision.candidate.commit, last.decision.log
+            if not landing.move_target(
+                session, self.target, first.parent, commit, log, go, through
+            ):
+                return False
         flush(session)
         for one in members:
             self._close(one)
@@ -322,11 +324,19 @@ class Train:
             and session.repo.ref_target(records.BOARDED + id) is not None
         )
 
+    def _keep_runs(self, members: Sequence[Member]) -> None:
+        """Put the hooks' runs into the reports, where they are found after a crash."""
+        for one in members if self.session.hooks.joined else ():
+            if report := self.session.queue.load(one.id):
+                hooks = list(one.decision.hooks)
+                reports.put(self.session, document.with_state(report, "proposed", hooks=hooks))
+        self.session.queue.sync()
+
     def _close(self, member: Member) -> None:
         changes = changes_of(self.session, member)
         made = reports.close(self.session, member.report, "accepted", member.branch, "", **changes)
         self.landed += 1
-        self.done[member.id] = Decided(made, landed=True)
+        self.done[member.id] = Decided(made)
 
     def _leave_out(self, report: CommittedReport, problems: tuple[Problem, ...]) -> None:
         """Take a proposal out of the train; the problems from hooks go into its report."""
@@ -350,10 +360,10 @@ def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
             (changed_by_person(session, report, "only whole branches can land"),),
         )
     selected = selection.select(report.edits, only, frozenset())
-    choice = replace(origin.choice_of(report), edits=selected.taken, left=selected.left)
+    choice = replace(choice_of(report), edits=selected.taken, left=selected.left)
     decision = decision_on(session, report, Tips(session), branch, choice)
-    if decision.candidate is None or any(one.severity == "error" for one in decision.problems):
-        return Decided(report, errors_of(decision) or (nothing_left(id, report.target),))
+    if problems := obstacles(decision, "try again"):
+        return Decided(report, problems)
     made = document.to_json(decision.outcome())
     return Decided(
         replace(report, edits=made.edits, diff=made.diff),

@@ -8,16 +8,14 @@ Nothing is written: what is not committed is read into memory.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from stat import S_ISLNK, S_ISREG
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from patchq.gate.errors import Fault, ObjectDamaged, RepositoryFault
 from patchq.gate.git import records
@@ -26,7 +24,6 @@ from patchq.gate.git.merges import fork_of
 from patchq.gate.git.repository import Repository
 from patchq.gate.intake import branches
 from patchq.gate.land.overlaps import (
-    Blobs,
     Change,
     ChangedPlace,
     Index,
@@ -91,113 +88,84 @@ def ahead(context: Session) -> dict[str, Any]:
 
 def _works(context: RepoContext, tip: str) -> tuple[list[Work], int]:
     """Return the works with something of their own, and how many were not looked at."""
-    repo, known = context.repo, branches.known(context.queue_root)
-    there = [it for it in registered(repo) if not it.unseen and not records.is_branch(it.branch)]
-    here, loose = {checkout.branch for checkout in there}, list[str]()
+    repo = context.repo
+    places: list[Checkout | str] = [
+        it for it in registered(repo) if not it.unseen and not records.is_branch(it.branch)
+    ]
+    here = {it.branch for it in places if isinstance(it, Checkout)}
     with suppress(RepositoryFault):  # of a ref that cannot be read
-        loose = [name for name in branches.matching(context) if name not in here]
+        places += [name for name in branches.matching(context) if name not in here]
     with ThreadPoolExecutor(_MOST_THREADS) as pool:
-        dirty = list(pool.map(_uncommitted, there[:MOST]))
-    found = []
-    for checkout, paths in zip(there[:MOST], dirty, strict=True):
-        head = _tip(repo, checkout.branch) if checkout.branch else _detached(repo, checkout)
-        if work := head and _work(context, tip, head, checkout, paths):
-            found.append(work)
-    for name in loose[: MOST - len(there)] if len(there) < MOST else ():
-        head = _tip(repo, name)
-        if work := head and _work(context, tip, head, name):
-            found.append(work)
-    for number, work in enumerate(found):
-        if taken := known.get(work.branch):
-            report = branches.last(context, taken)
-            found[number] = replace(work, proposed=report and report.id)
-    return found, max(len(there) + len(loose) - MOST, 0)
+        dirty = list(pool.map(_uncommitted, places[:MOST]))
+    found = list[Work]()
+    for at, paths in zip(places[:MOST], dirty, strict=True):
+        with suppress(RepositoryFault, OSError):  # whose commits cannot be read
+            found += _work(context, tip, at, paths)
+    return found, max(len(places) - MOST, 0)
 
 
-def _tip(repo: Repository, branch: str) -> str | None:
-    """Return the tip of a branch if its commit can be read."""
-    with suppress(RepositoryFault):
-        return repo.branch_tip(branch)
-    return None
-
-
-def _detached(repo: Repository, checkout: Checkout) -> str | None:
-    try:
-        return repo.resolve_commit((checkout.gitdir / "HEAD").read_text().strip())
-    except OSError:
-        return None
-
-
-def _uncommitted(checkout: Checkout) -> list[str]:
+def _uncommitted(at: Checkout | str) -> list[str]:
     """Return the paths that git sees as changed or new; none where it cannot tell."""
     options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
     try:
-        items = checkout.git.output("status", *options).split(b"\0")
+        items = at.git.output("status", *options).split(b"\0") if isinstance(at, Checkout) else []
     except Fault:
         return []
     return [os.fsdecode(item[3:]) for item in items if item]
 
 
 def _work(
-    context: RepoContext, tip: str, head: str, at: Checkout | str, dirty: Sequence[str] = ()
-) -> Work | None:
-    """Return what the commit, and files that are not committed, have beside the target.
-
-    None where that is nothing, or cannot be read.
-    """
-    repo, base = context.repo, fork_of(context.repo, tip, head)
-    if base is None:
-        return None
-    checkout = at if isinstance(at, Checkout) else None
-    try:
-        changes = {
-            path: (before and before[1], after and after[1])
-            for path, (before, after) in repo.changes(base, head).items()
-        }
-        root, most = repo.tree(base).root, context.config.limits.file_bytes
-        large = set[str]()
-        for path in dirty[:_MOST_PATHS] if checkout else ():
-            leaf = repo.leaf(root, path)
-            before = changes[path][0] if path in changes else leaf and leaf[1]
-            after = _there(repo, checkout.workdir / path, most) if checkout else None
+    context: RepoContext, tip: str, at: Checkout | str, dirty: Sequence[str]
+) -> Iterator[Work]:
+    """Yield what a branch, or a work tree with its uncommitted files, has beside the target."""
+    repo, branch = context.repo, at.branch if isinstance(at, Checkout) else at
+    place = at.workdir if isinstance(at, Checkout) else None
+    if isinstance(at, Checkout) and not branch:
+        head = repo.resolve_commit((at.gitdir / "HEAD").read_text().strip())
+    else:
+        head = repo.branch_tip(branch)
+    base = fork_of(repo, tip, head) if head else None
+    if head is None or base is None:
+        return
+    changes = {
+        path: (before and before[1], after and after[1])
+        for path, (before, after) in repo.changes(base, head).items()
+    }
+    left_out = max(len(dirty) - _MOST_PATHS, 0)
+    for path in dirty[:_MOST_PATHS]:
+        there = Path(place or "", path)
+        leaf = repo.leaf(repo.tree(base).root, path)
+        before = changes.pop(path)[0] if path in changes else leaf and leaf[1]
+        if _is_large(there, context.config.limits.file_bytes):
+            left_out += 1
+        elif before != (after := _there(repo, there)):
             changes[path] = before, after
-            if after == _LARGE:
-                large.add(path)
-            if before == after or path in large:
-                del changes[path]
-    except ObjectDamaged:
-        return None
-    paths = sorted(changes)
-    if not paths and not large:
-        return None
-    kept: Mapping[str, Blobs] = {path: changes[path] for path in paths[:_MOST_PATHS]}
-    place, branch = (checkout.workdir, checkout.branch) if checkout else (None, str(at))
-    made = Change(
-        f" {place or branch}",
-        context.target,
-        None,
-        "",
-        base,
-        (),
-        kept,
-        "worktree" if place else "branch",
-    )
-    left_out = len(paths) - len(kept) + max(len(dirty) - _MOST_PATHS, 0) + len(large)
-    return Work(place, branch, made, left_out)
+    kept = dict(sorted(changes.items())[:_MOST_PATHS])
+    left_out += len(changes) - len(kept)
+    if not kept and not left_out:
+        return
+    kind: Literal["worktree", "branch"] = "worktree" if place else "branch"
+    name = f" {place or branch}"
+    change = Change(name, context.target, None, "", base, (), kept, kind)
+    taken = branches.known(context.queue_root).get(branch)
+    report = branches.last(context, taken) if taken else None
+    yield Work(place, branch, change, left_out, report.id if report else None)
 
 
-_LARGE = "too large to be compared"
+def _is_large(place: Path, most: int) -> bool:
+    """Return True if a file has more bytes than are compared."""
+    try:
+        return place.lstat().st_size > most
+    except OSError:
+        return False
 
 
-def _there(repo: Repository, place: Path, most: int) -> str | None:
+def _there(repo: Repository, place: Path) -> str | None:
     """Return the id of a file in a work tree, kept in memory; None where there is none."""
     try:
-        status = place.lstat()
-        if S_ISLNK(status.st_mode):
+        if place.is_symlink():
             return repo.keep_blob(os.fsencode(os.readlink(place)))
-        if not S_ISREG(status.st_mode):
-            return None
-        return repo.keep_blob(place.read_bytes()) if status.st_size <= most else _LARGE
+        return repo.keep_blob(place.read_bytes()) if place.is_file() else None
     except OSError:
         return None
 

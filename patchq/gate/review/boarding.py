@@ -1,4 +1,4 @@
-"""Acceptances: the mark `refs/patchq/boarded/<id>`, with who accepted in the report."""
+"""Acceptances, `refs/patchq/boarded/<id>`, and decisions that are taken back."""
 
 from __future__ import annotations
 
@@ -11,14 +11,21 @@ from msgspec.structs import replace
 from patchq.core.model.values import Problem
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records, refs
+from patchq.gate.git.branches import BranchMove
 from patchq.gate.land import reports
-from patchq.gate.pipeline import depends, selection
+from patchq.gate.pipeline import depends, notes, selection
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document
-from patchq.gate.report.schema import BoardedEntry, CommittedReport, Report
-from patchq.gate.review import decide, restack
+from patchq.gate.report.schema import (
+    BoardedEntry,
+    CommittedReport,
+    Report,
+    has_commit,
+    waits_for_its_agent,
+)
+from patchq.gate.review import decide, restack, send_back
+from patchq.gate.review.candidates import changed_by_person
 from patchq.gate.review.decide import Decided
-from patchq.gate.review.train_members import changed_by_person
 
 
 class Acceptance(Struct, frozen=True):
@@ -132,14 +139,51 @@ def _with_edits(
     return Decided(made, back=back, along=tuple(selection.taken_along(before, made.edits)))
 
 
+def can_take_back(report: Report) -> bool:
+    """Return True if the last decision on a change can be taken back."""
+    discarded = report.state == "discarded" and has_commit(report)
+    return discarded or bool(report.boarded) or waits_for_its_agent(report)
+
+
 def take_back(session: Session, id: str) -> Decided:
-    """Take the acceptance of a proposal back; `UsageError` where it waits for no train."""
+    """Take the last decision on a change back, as long as nothing followed from it.
+
+    That is an acceptance that waits for its train, a request for changes without an answer, or a
+    discard.
+    """
     decide.refresh(session)
+    report = session.queue.load(id)
+    if report is not None and report.state == "discarded" and has_commit(report):
+        return Decided(_propose_again(session, report))
+    if report is not None and waits_for_its_agent(report):
+        return Decided(send_back.withdraw(session, id))
     decide.proposal(session, id)
     updated = reports.unboard(session, id)
     if updated is None:
         raise UsageError(f"{id} was not accepted", f"see `patchq show {id}`")
     return Decided(updated)
+
+
+def _propose_again(session: Session, report: CommittedReport) -> Report:
+    """Return a discarded proposal to its branch, and have it follow its target."""
+    id, repo = report.id, session.repo
+    mark, branch = records.DISCARDED + id, records.branch(id)
+    tip, log = repo.ref_target(mark), f"patchq: {id}: proposed again"
+    if tip is None or not repo.exists(tip):
+        raise UsageError(f"the commits of {id} are not there any more", f"try `patchq retry {id}`")
+    with reports.locked(session):
+        move = BranchMove(branch, None, tip, log, session.identity())
+        (moved,) = session.branches.land([move])
+        if moved.fault is not None:
+            raise moved.fault
+        updated = document.with_state(report, "proposed", branch=branch)
+        reports.put(session, updated)
+        session.queue.sync()
+        refs.move(repo, records.WAITING + id, None, report.commit, log, session.identity())
+        notes.add(session, updated)
+        refs.delete(repo, mark, tip)
+    restack.follow(session, [id])
+    return session.queue.load(id) or updated
 
 
 def boarded(session: Session) -> list[str]:

@@ -1,4 +1,4 @@
-"""Comments as a person hands them in: a list in JSON or YAML, or plain lines.
+"""Comments as a person hands them in: a list in JSON, or plain lines.
 
     src/a.py:12: say why          line 12 of the proposal's file
     src/a.py:-9: why did it go?   line 9 of the file before it
@@ -10,14 +10,12 @@ Text before the first of them is on the batch as a whole.  All that is wrong is 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import DecodeError, Meta, Struct, ValidationError, convert, json
 
-from patchq.core.text import yamlio
 from patchq.gate.errors import UsageError
 from patchq.gate.report.schema import CommentEntry
 
@@ -27,16 +25,8 @@ _LINE = re.compile(
     r"(?:edit[ \t]+(?P<edit>[^\s:]+)|(?P<path>\S(?:.*?\S)?):(?P<old>-?)(?P<line>[0-9]{1,9}))"
     r":[ \t]*(?P<text>.*)"
 )
-_KINDS: dict[str, Any] = {
-    "path": str | None,
-    "line": int | None,
-    "lines": tuple[Annotated[int, Meta(ge=1)], int] | None,
-    "side": Literal["base", "new"] | None,
-    "edit": str | int | None,
-    "text": str,
-}
 # Keys of a report's own comments, which can be handed in as they are.
-_KNOWN = frozenset(CommentEntry.__annotations__)
+_KNOWN = frozenset(CommentEntry.__struct_fields__)
 
 
 class DraftComment(Struct, frozen=True):
@@ -47,11 +37,15 @@ class DraftComment(Struct, frozen=True):
     line: int | None = None
     side: Literal["base", "new"] | None = None
     edit: str | None = None
-    lines: tuple[int, int] | None = None
+    lines: tuple[Annotated[int, Meta(ge=1)], int] | None = None
     """The first and the last of several lines; `line` is the last."""
     by: str | None = None
     origin: str | None = None
     """Who made it, and its address, where that was on a forge."""
+
+    def __post_init__(self) -> None:
+        if self.lines and self.lines[0] > self.lines[1]:
+            raise ValueError("expected the first line before the last")
 
 
 def read(data: bytes) -> list[DraftComment]:
@@ -65,9 +59,7 @@ def read(data: bytes) -> list[DraftComment]:
     except UnicodeDecodeError as error:
         message = f"the comments are not UTF-8 (byte {error.start})"
         raise UsageError(message, "write them as UTF-8") from None
-    if re.match(r"\s*([\[{]|-[ \t]+\S|comments:)", text):
-        return _listed(_value(text))
-    return list(plain(text))
+    return _listed(text) if text.lstrip().startswith(("[", "{")) else list(plain(text))
 
 
 def plain(text: str) -> Iterator[DraftComment]:
@@ -94,79 +86,25 @@ def _draft(lines: list[str], found: dict[str, Any]) -> Iterator[DraftComment]:
         yield DraftComment(text, **found)
 
 
-def _value(text: str) -> Any:
-    """Return the JSON or YAML as plain values."""
+def _listed(text: str) -> list[DraftComment]:
+    """Return the comments of a list in JSON, or of the object that holds it."""
     try:
-        return json.loads(text, object_pairs_hook=_unique)
-    except ValueError:
-        pass
-    try:
-        return _plain(yamlio.parse(text))
-    except yamlio.YamlError as error:
-        raise UsageError(
-            f"the comments are neither JSON nor YAML: line {error.line}: {error.message}",
-            "write a list, or lines like `path:line: text`",
-        ) from None
-
-
-def _plain(node: yamlio.Node | None) -> Any:
-    if isinstance(node, yamlio.Mapping):
-        return _unique([(key.text, _field(key.text, value)) for key, value in node.entries])
-    if isinstance(node, yamlio.Sequence):
-        return [_plain(item) for item in node.items]
-    return node.value if node is not None else None
-
-
-def _field(key: str, node: yamlio.Node) -> Any:
-    """A field's value; words stay as they were written."""
-    words = isinstance(node, yamlio.Scalar) and key in ("text", "path", "edit")
-    return node.text if words and isinstance(node, yamlio.Scalar) and node.text else _plain(node)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise UsageError(f"a comment has `{key}` twice", "keep one of the two")
-        found[key] = value
-    return found
-
-
-def _listed(value: Any) -> list[DraftComment]:
-    entries = value.get("comments") if isinstance(value, dict) and "text" not in value else value
-    entries = [entries] if isinstance(entries, dict) else entries
-    if not isinstance(entries, list):
-        raise UsageError(
-            "the comments are no list", "write a list of {path, line, side, edit, text}"
-        )
+        value = json.decode(text)
+        entries = value.get("comments", [value]) if isinstance(value, dict) else value
+        entries = convert(entries, list[Any])
+    except (DecodeError, ValidationError) as error:
+        hint = "write a list, or lines like `path:line: text`"
+        raise UsageError(f"the comments are no list in JSON: {error}", hint) from None
     flaws, drafts = [], []
     for number, entry in enumerate(entries, 1):
-        wrong = list(_flaws(entry))
-        flaws += [f"comment {number}: {flaw}" for flaw in wrong]
-        if not wrong:
-            edit = entry.get("edit")
-            known = {key: entry.get(key) for key in _KINDS}
-            if lines := entry.get("lines"):
-                known["lines"], known["line"] = tuple(lines), lines[1]
-            drafts.append(DraftComment(**known | {"edit": None if edit is None else str(edit)}))
+        try:
+            drafts.append(convert(entry, DraftComment))
+            if unknown := entry.keys() - _KNOWN:
+                flaws.append(f"comment {number}: unknown key {', '.join(sorted(unknown))}")
+        except ValidationError as error:
+            flaws.append(f"comment {number}: {error}")
     refuse(flaws)
     return drafts
-
-
-def _flaws(entry: Any) -> Iterator[str]:
-    """Yield the flaws of an entry."""
-    if not isinstance(entry, dict):
-        yield "expected an object with `text`"
-        return
-    for key in entry.keys() - _KNOWN:
-        yield f"unknown key {key!r}; known: {', '.join(_KINDS)}"
-    for key, kind in _KINDS.items():
-        try:
-            convert(entry.get(key), kind)
-        except ValidationError as error:
-            yield f"`{key}`: {error}"
-    if (lines := entry.get("lines")) and lines != sorted(lines):
-        yield f"`lines`: expected the first and the last, got {lines}"
 
 
 def refuse(flaws: list[str]) -> None:

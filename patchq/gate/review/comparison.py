@@ -13,9 +13,8 @@ from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks, merged_files, with_renames
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report.schema import CommittedReport, Report, has_commit
-from patchq.gate.review import risk, rows
+from patchq.gate.review import risk
 from patchq.gate.review.risk import Risk
-from patchq.gate.review.rows import FileRows
 
 _MOST_ROUNDS = 50
 _MOST_COMMITS = 200  # the age of a base is counted up to this
@@ -109,13 +108,3 @@ def compare(context: RepoContext, report: Report) -> Comparison | None:
             if change.before is not None and before.entry(path) and now.entry(path):
                 since[path] = line_hunks(before.read(path), change.before)
     return Comparison(commit, changes, since)
-
-
-def rows_of(
-    context: RepoContext, report: Report
-) -> tuple[tuple[FileRows, ...], tuple[FileChange, ...]]:
-    """Return both sides of the changes, in rows and whole; nothing without its commit."""
-    found = compare(context, report)
-    if found is None:
-        return (), ()
-    return rows.side_by_side(report, found.changes, found.since), found.changes

@@ -6,7 +6,7 @@ rewritten since patchq died is put right by `reports.reconcile` the next time.
 
 from __future__ import annotations
 
-import logging
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,11 +20,9 @@ from patchq.gate.land.marks import catch_up
 from patchq.gate.land.overlaps import waiting, warnings
 from patchq.gate.pipeline import history, selection
 from patchq.gate.pipeline.session import Choice, Session
-from patchq.gate.report import document, page
+from patchq.gate.report import document
 from patchq.gate.report.schema import LANDED, CommittedReport, Report, has_commit
 from patchq.gate.review import from_git, restack
-
-_LOG = logging.getLogger("patchq")
 
 
 class Decided(Struct, frozen=True):
@@ -37,7 +35,6 @@ class Decided(Struct, frozen=True):
     out."""
     along: tuple[tuple[str, str], ...] = ()
     """The edits that a choice leaves out without naming them, each with the one that it needs."""
-    landed: bool = False
     others: tuple[Decided, ...] = ()
     """The outcomes of those that were decided on with it, in their order."""
 
@@ -71,12 +68,9 @@ def discard(session: Session, id: str, seen: str | None = None, why: str | None 
     is done where the branch does not end at the commit that the person has `seen`, if that is
     given."""
     refresh(session)
-    for claim in session.queue.held():
-        if claim.id == id and (known := session.queue.load(id)):
-            updated = document.with_state(known, "discarded", reason=reports.in_words(why))
-            session.queue.publish(claim, updated, page.to_markdown(updated))
-            session.tell(updated)
-            return Decided(updated)
+    ended = partial(document.with_state, state="discarded", reason=reports.in_words(why))
+    if updated := reports.end_held(session, id, ended):
+        return Decided(updated)
     report = proposal(session, id)
     branch = session.branches.tip(records.branch(id))
     if seen not in (None, branch):
@@ -86,13 +80,13 @@ def discard(session: Session, id: str, seen: str | None = None, why: str | None 
             f"{records.branch(id)} is checked out",
             "check out another branch there, then discard again",
         )
-    updated = reports.close(
+    ended_report = reports.close(
         session, report, "discarded", branch, why or "", reason=reports.in_words(why)
     )
     warnings.refresh(session, waiting.named(report.problems))
     if above := waiting.board(session).above([id]):
         restack.follow(session, above)  # it cannot stay there, and says so
-    return Decided(updated)
+    return Decided(ended_report)
 
 
 def refresh(session: Session, *, decides: bool = True) -> None:

@@ -18,7 +18,7 @@ from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.schema import Report
-from patchq.gate.review import accept, boarding, decide, revert, send_back, threads
+from patchq.gate.review import accept, boarding, decide, revert, send_back
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided
 
@@ -38,13 +38,13 @@ class Accept(boarding.Acceptance, frozen=True, tag_field="verb", tag="accept"):
 
 
 class TakeBack(Struct, frozen=True, tag_field="verb", tag="take-back"):
-    """Take the last decision on a change back: see `threads.take_back`."""
+    """Take the last decision on a change back: see `boarding.take_back`."""
 
     ends: ClassVar = None
     id: str
 
     def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
-        return threads.take_back(session, self.id)
+        return boarding.take_back(session, self.id)
 
 
 class Discuss(Struct, frozen=True, tag_field="verb", tag="discuss"):
@@ -58,7 +58,7 @@ class Discuss(Struct, frozen=True, tag_field="verb", tag="discuss"):
     resolves: bool = False
 
     def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
-        return threads.discuss(
+        return send_back.discuss(
             session, self.id, self.comment, self.text, self.by, resolves=self.resolves
         )
 

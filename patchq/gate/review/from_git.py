@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from graphlib import TopologicalSorter
 
 from msgspec.structs import replace
 
@@ -95,14 +94,11 @@ def _source(context: RepoContext, commit: str) -> str | None:
 
 
 def _newest_first(context: RepoContext, batches: list[Trace]) -> list[Trace]:
-    """By the commits' times; those of one second by which one is on top of which."""
-    parents = {batch.commit: context.repo.parents(batch.commit) for batch in batches}
-    height: dict[str, int] = {}
-    for commit in TopologicalSorter(parents).static_order():
-        below = (height[parent] for parent in parents.get(commit, ()))
-        height[commit] = max(below, default=0) + (commit in parents)
-    when = {commit: context.repo.time(commit) for commit in parents}
-    return sorted(batches, key=lambda b: (when[b.commit], height[b.commit]), reverse=True)
+    """Sort by the commits' times; those of one second by their order in the history."""
+    rank = {id: -number for number, id in enumerate(history.landed_commits(context))}
+    return sorted(
+        batches, key=lambda b: (context.repo.time(b.commit), rank.get(b.id, 1)), reverse=True
+    )
 
 
 def _reports(context: RepoContext, batches: list[Trace]) -> list[Report]:
@@ -190,14 +186,10 @@ def _op(before: Leaf | None, after: Leaf | None) -> str:
 def _targets(context: RepoContext, commits: set[str]) -> dict[str, str]:
     """The branch that each commit is on: the configured target, or another one that may be."""
     found: dict[str, str] = {}
-    if not commits:
-        return found
     names = sorted(history.targets(context), key=lambda name: name != context.target)
-    for name, commit in history.commits(context, names):
+    for name, commit in history.commits(context, names) if commits else ():
         if commit.oid in commits:
             found.setdefault(commit.oid, name)
-            if len(found) == len(commits):
-                break
     return found
 
 

@@ -20,6 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import inf
+from pathlib import Path
 from time import monotonic
 from weakref import WeakKeyDictionary
 
@@ -53,8 +54,7 @@ from patchq.gate.report.schema import (
     has_commit,
     waits_for_its_agent,
 )
-from patchq.gate.review import origin, stuck
-from patchq.gate.review.train_members import errors_of
+from patchq.gate.review.candidates import choice_of, claim_of, errors_of
 
 _LOG = logging.getLogger("patchq")
 _LEFT_BEHIND = {"worktree.dirty", "worktree.unseen"}
@@ -199,7 +199,7 @@ def with_edits(
 ) -> CommittedReport | tuple[Problem, ...]:
     """Make a proposal anew with these of its edits alone, or return why that cannot be."""
     footing = depends.under(session, report)
-    choice = replace(origin.choice_of(report), edits=selected.taken, left=selected.left)
+    choice = replace(choice_of(report), edits=selected.taken, left=selected.left)
     decision = _decided(report, footing, session, choice)
     if isinstance(decision, Fault):
         raise decision
@@ -245,25 +245,23 @@ def _step(report: CommittedReport, session: Session) -> _Step | None:
     footing = depends.under(session, report)
     follows = repo.parents(branch) == (footing.commit,)
     agree = report.commit == branch == waits
-    if agree and not follows and stuck.knows(report, footing):
+    if agree and not follows and _knows(report, footing):
         return None
-    problems = [problem for problem in report.problems if problem.code != stuck.MOVED]
+    problems = [problem for problem in report.problems if problem.code != _MOVED]
     commit, tree = branch, repo.tree(branch).root
     updated: Report = replace(report, commit=branch, tree=tree, problems=problems)
     if follows:
         updated = replace(updated, stands_on=_stands_on(footing))
     if not follows and (where := session.branches.checkouts(records.branch(id))):
-        updated = document.with_problems(
-            updated, stuck.checked_out(report, footing, where[0].workdir)
-        )
+        updated = document.with_problems(updated, _checked_out(report, footing, where[0].workdir))
     elif not follows or report.commit != branch:
         if session.signer.resting:
             return None
         decision = _decided(report, footing, session)
         if isinstance(decision, Fault):
-            message = stuck.since(report, footing) + decision.message
+            message = _since(report, footing) + decision.message
             updated = document.with_problems(
-                updated, Problem(stuck.MOVED, message, decision.hint, severity="warning")
+                updated, Problem(_MOVED, message, decision.hint, severity="warning")
             )
         elif decision.candidate:
             # The branch's commit may be what the candidate is: a crash came before its report.
@@ -271,10 +269,10 @@ def _step(report: CommittedReport, session: Session) -> _Step | None:
             same = before == ((candidate.parent,), candidate.tree)
             commit = branch if same else candidate.commit
             updated = _made_again(report, decision, commit)
-        elif decision.state == "held" and not stuck.lost(decision):
+        elif decision.state == "held" and not _lost(decision):
             return None  # a work tree rebases the target, which moves again soon; or no signature
         else:
-            updated = document.with_problems(updated, stuck.stays(report, footing, decision))
+            updated = document.with_problems(updated, _stays(report, footing, decision))
     if agree and commit == branch and updated == report:
         return None
     return _Step(id, branch, waits, commit, updated)
@@ -294,7 +292,7 @@ def _decided(
     The judges in this process are asked; the verdicts of other hooks stay with its tree.
     """
     try:
-        claim, choice = origin.claim_of(report, session), choice or origin.choice_of(report)
+        claim, choice = claim_of(report, session), choice or choice_of(report)
     except Fault as fault:
         return fault
     decision = process(claim, session, Tips(session), choice)
@@ -421,3 +419,65 @@ def _log(step: _Step) -> str:
     on = step.updated.stands_on
     where = records.branch(on.batch) if on else step.updated.target
     return f"patchq: {step.id}: made again on {where}"
+
+
+# ---------------------------------------------------------------- what stays where it is
+
+_MOVED = "target.moved"
+
+
+def _lost(decision: Decision) -> Problem | None:
+    """Return why a proposed batch has to wait for one that it depends on."""
+    return next((p for p in decision.problems if p.code == "depends.failed"), None)
+
+
+def _knows(report: Report, footing: Stack) -> bool:
+    """Return True if the report says already that the batch cannot be made in its new place."""
+    start = _since(report, footing)
+    return any(p.code == _MOVED and p.message.startswith(start) for p in report.problems)
+
+
+def _since(report: Report, footing: Stack) -> str:
+    if footing.commit is None:
+        return f"the change cannot stay where it is ({footing.why}): "
+    where = report.target if footing.on is None else records.branch(footing.on)
+    return f"{where} moved to {footing.commit[:12]}, and the change cannot be rebuilt there: "
+
+
+def _stays(report: Report, footing: Stack, decision: Decision) -> Problem:
+    id, start = report.id, _since(report, footing)
+    if decision.state == "duplicate":
+        return Problem(
+            _MOVED,
+            start + "all that it changes is there already",
+            f"nothing is left to land: `patchq discard {id}`",
+            severity="warning",
+        )
+    gone = _lost(decision)
+    error = gone or next(p for p in decision.problems if p.severity == "error")
+    hint = f"`patchq discard {id}`, or send it again with `retries: {id}` without what is gone"
+    if footing.commit:
+        where = report.target if footing.on is None else records.branch(footing.on)
+        hint = (
+            f"send it again with `retries: {id}` and `base: {footing.commit[:12]}`, made on "
+            f"{where} as it is now; or `patchq retry {id}` once what is in its way is gone"
+        )
+    return replace(
+        error,
+        code=_MOVED,
+        message=f"{start}{error.code}: {error.message}",
+        hint=hint,
+        severity="warning",
+    )
+
+
+def _checked_out(report: Report, footing: Stack, where: Path) -> Problem:
+    id, to = report.id, (footing.commit or "")[:12]
+    follows = report.target if footing.on is None else records.branch(footing.on)
+    return Problem(
+        _MOVED,
+        f"{records.branch(id)} is checked out in {where}, so it does not follow {follows}"
+        + (f" to {to}" if to else f" ({footing.why})"),
+        f"check out another branch there, then `patchq retry {id}`",
+        severity="warning",
+    )

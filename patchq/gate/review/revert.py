@@ -20,7 +20,6 @@ from patchq.gate.errors import CannotFollow, UsageError
 from patchq.gate.intake import commits
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import history, notes
-from patchq.gate.pipeline.mode import HAND_IN
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
@@ -28,6 +27,7 @@ from patchq.gate.report import document
 from patchq.gate.report.message import subject
 from patchq.gate.report.schema import LANDED, WAITING, CommittedReport, Report, has_commit
 from patchq.gate.review import from_git, restack
+from patchq.gate.review.candidates import obstacles
 from patchq.gate.review.decide import Decided, discard
 
 _REVERTS = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.MULTILINE)
@@ -49,11 +49,10 @@ def revert(session: Session, id: str, tell: worker.Tell) -> Decided:
         return Decided(report, (data,))
     name = f"{batch_id(f'revert-{id}')}.md"
     choice = Choice(target=target, accepted=True)
-    if obstacle := _in_the_way(gate, data, name, choice):
-        return Decided(report, (obstacle,))
-    session.signer.try_out(
-        session.identity()
-    )  # else it would land when it is not expected any more
+    if problems := _in_the_way(gate, data, name, choice):
+        return Decided(report, problems)
+    # Else it would land when it is not expected any more.
+    session.signer.try_out(session.identity())
     verdicts: list[Report] = []
     worker.work([session.queue.adopt(data, name, choice.to_json())], gate, verdicts.append, choice)
     for verdict in verdicts:
@@ -172,31 +171,11 @@ def _for_what_was_there(session: Session) -> Session:
     return replace(session, config=replace(config, **relaxed))
 
 
-def _in_the_way(session: Session, data: bytes, name: str, choice: Choice) -> Problem | None:
+def _in_the_way(session: Session, data: bytes, name: str, choice: Choice) -> tuple[Problem, ...]:
     """Return what keeps the batch from landing now, found without writing anything."""
-    decision = process(
-        Claim("", Source(name, "", len(data)), data, id=batch_id(name[:-3])),
-        session,
-        Tips(session),
-        replace(choice, dry_run=True),
-    )
-    state, problems = decision.state, decision.problems
-    if state == "applied":
-        return None
-    problem = next((p for p in problems if p.severity == "error"), None)
-    if problem is None and problems:  # busy or dirty: a warning for what could wait
-        last = problems[-1]
-        otherwise = (last.hint or "").replace(HAND_IN, "revert again")
-        problem = replace(last, severity="error", hint=_HINTS.get(last.code, otherwise))
-    return problem or Problem(
-        "match.identical", f"nothing of the change is left on {choice.target}", "nothing to do"
-    )
-
-
-_HINTS = {
-    "worktree.dirty": "commit or stash them, then revert again",
-    "target.busy": "finish or abort that, then revert again",
-}
+    claim = Claim("", Source(name, "", len(data)), data, id=batch_id(name[:-3]))
+    decision = process(claim, session, Tips(session), replace(choice, dry_run=True))
+    return obstacles(decision, "revert again")
 
 
 def _mark(session: Session, report: Report, by: str | None, commit: str) -> Report:

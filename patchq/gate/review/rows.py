@@ -1,17 +1,17 @@
 """A batch side by side: the old lines and the new ones in rows, each row with its edits.
 
 Pure: a report's edits and the files' bytes in, rows out, for the terminal, the page and programs
-alike.  What is far from every change is folded, and so is the middle of a long run, so that a large
-difference costs no more to show than a small one; a fold says how many rows it hides.  The
-text of a cell is safe to print: what a reader would not see is written out.
+alike.  `folded` hides what is far from every change, and says how much that is.  The text of a cell
+is safe to print: what a reader would not see is written out.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, zip_longest
-from typing import Literal
+from functools import cached_property
+from itertools import accumulate, groupby, zip_longest
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -22,9 +22,8 @@ from patchq.core.text.quote import clip, decode, visible
 from patchq.gate.pipeline.lines import Lines, image
 from patchq.gate.report.schema import IDLE, Report
 
-CONTEXT = 3
-MOST_ROWS = 1000  # about so many of one file; the rest is one fold
-_RUN, _RUN_HEAD, _RUN_TAIL = 240, 160, 20
+_CONTEXT = 3
+_MOST_ROWS = 1000  # of one file that are not folded
 # Old times new lines of a run up to which it is looked for which of them belong together.
 _MOST_PAIRS = 2500
 _LONGEST = 10_000
@@ -52,7 +51,7 @@ class Cell(Struct, frozen=True):
 class Row(Struct, frozen=True):
     """A line of both sides, or of one of them.
 
-    A `fold` hides `hidden` rows; its cells, without text, have the first of their lines.
+    A `fold` hides `hidden` rows, and has the cells of the first of them.
     """
 
     kind: Literal["same", "changed", "removed", "added", "fold"]
@@ -63,173 +62,108 @@ class Row(Struct, frozen=True):
     hidden: int = 0
 
 
-class FileRows(Struct, frozen=True):
-    """One file's change; `added` and `deleted` count lines, folded ones as well.  Of a binary file
-    there are no rows."""
+class FileRows(Struct, frozen=True, dict=True):
+    """One file's change, and the edits that it comes from; a binary file has no rows."""
 
-    path: str
-    what: Literal["changed", "created", "deleted", "renamed"]
-    edits: tuple[str, ...]
-    rows: tuple[Row, ...]
-    added: int = 0
-    deleted: int = 0
-    renamed_from: str | None = None
-    binary: bool = False
-    link: str = ""
-    """A note on a symbolic link, where there is or was one."""
+    change: FileChange
+    hunks: Sequence[LineHunk]
+    binary: bool
+    owners: _Owners
+
+    @property
+    def path(self) -> str:
+        return self.change.path
+
+    @property
+    def edits(self) -> tuple[str, ...]:
+        return self.owners.ids
+
+    @property
+    def renamed_from(self) -> str | None:
+        return self.change.renamed_from
+
+    @property
+    def what(self) -> Literal["changed", "created", "deleted", "renamed"]:
+        if self.change.before is None:
+            return "created"
+        if self.change.after is None:
+            return "deleted"
+        return "renamed" if self.renamed_from else "changed"
+
+    @property
+    def added(self) -> int:
+        return sum(b1 - b0 for _, _, b0, b1 in self.hunks)
+
+    @property
+    def deleted(self) -> int:
+        return sum(a1 - a0 for a0, a1, _, _ in self.hunks)
+
+    @property
+    def link(self) -> str:
+        """A note on a symbolic link, where there is or was one."""
+        if self.change.was_link is None:
+            return "a symbolic link" if self.change.link else ""
+        one, other = ("a file", "a symbolic link")[:: 1 if self.change.link else -1]
+        return f"{one} that becomes {other}"
+
+    def to_json(self) -> dict[str, Any]:
+        kept = "path", "what", "edits", "added", "deleted", "renamed_from", "binary", "link"
+        return {**{key: getattr(self, key) for key in kept}, "rows": list(folded(self.rows))}
+
+    @cached_property
+    def rows(self) -> Sequence[Row]:
+        old, new = (split_lines(side or b"") for side in (self.change.before, self.change.after))
+        found, at = list[Row](), 0
+        for a0, a1, b0, b1 in (*self.hunks, (len(old), len(old), len(new), len(new))):
+            found += (_row(old, new, (line, line + b0 - a0)) for line in range(at, a0))
+            places = list(_places(old[a0:a1], new[b0:b1], a0, b0))
+            owners = self.owners.each(places, a0, a1)
+            found += (_row(old, new, *one) for one in zip(places, owners, strict=True))
+            at = a1
+        return found if self.hunks else ()
 
 
 def side_by_side(
     report: Report,
     changes: Sequence[FileChange],
     since: Mapping[str, Sequence[LineHunk]] | None = None,
-    *,
-    context: int = CONTEXT,
-    most: int = MOST_ROWS,
-    run: int = _RUN,
 ) -> tuple[FileRows, ...]:
     """Return the changes of a batch, in the order of their paths.
 
     A report counts its edits' lines on its base; where the changes begin at another commit, `since`
-    has what changed between the two, by the path of today.  A run of more than `run` changed lines
-    is folded in its middle.
+    has what changed between the two, by the path of today.
     """
     found = []
     for change in sorted(changes, key=lambda change: change.path):
         edits = [e for e in report.edits if e.path in change.paths and e.state not in IDLE]
         moved = (since or {}).get(change.renamed_from or change.path, ())
-        found.append(_file(change, edits, moved, context, most, run))
+        before, after = change.before or b"", change.after or b""
+        binary = b"\0" in before[:_BINARY_PROBE] + after[:_BINARY_PROBE]
+        hunks: Sequence[LineHunk] = change.hunks or ()
+        if change.hunks is None and not binary:
+            hunks = line_diff(split_lines(before), split_lines(after))
+        found.append(FileRows(change, () if binary else hunks, binary, _Owners(edits, moved)))
     return tuple(found)
-
-
-def _file(
-    change: FileChange,
-    edits: Sequence[EditOutcome],
-    since: Sequence[LineHunk],
-    context: int,
-    most: int,
-    run: int,
-) -> FileRows:
-    before, after = change.before or b"", change.after or b""
-    ids, binary = (
-        tuple(edit.id for edit in edits),
-        b"\0" in (before[:_BINARY_PROBE] + after[:_BINARY_PROBE]),
-    )
-    old, new = split_lines(before), split_lines(after)
-    hunks: Sequence[LineHunk] = ()
-    if not binary:
-        hunks = line_diff(old, new) if change.hunks is None else change.hunks
-    what: Literal["changed", "created", "deleted", "renamed"] = "changed"
-    if change.before is None:
-        what = "created"
-    elif change.after is None:
-        what = "deleted"
-    elif change.renamed_from is not None:
-        what = "renamed"
-    return FileRows(
-        change.path,
-        what,
-        ids,
-        tuple(_Sides(old, new, _Owners(edits, since), context, run).rows(hunks, most)),
-        added=sum(b1 - b0 for _, _, b0, b1 in hunks),
-        deleted=sum(a1 - a0 for a0, a1, _, _ in hunks),
-        renamed_from=change.renamed_from,
-        binary=binary,
-        link=_link(change),
-    )
-
-
-def _link(change: FileChange) -> str:
-    if change.was_link is None:
-        return "a symbolic link" if change.link else ""
-    one, other = ("a file", "a symbolic link")[:: 1 if change.link else -1]
-    return f"{one} that becomes {other}"
 
 
 # ---------------------------------------------------------------- rows
 
 
-class _Sides(Struct, frozen=True):
-    """The lines of both sides of one file."""
-
-    old: Sequence[bytes]
-    new: Sequence[bytes]
-    owners: _Owners
-    context: int
-    run: int
-
-    def rows(self, hunks: Sequence[LineHunk], most: int) -> Iterator[Row]:
-        at, shift, before, count = 0, 0, 0, 0
-        for number, hunk in enumerate(hunks):
-            if count >= most:
-                yield self._rest(hunks[number:], at, shift)
-                return
-            for row in self._between(at, hunk[0], shift, before, self.context):
-                yield row
-                count += 1
-            for row in self._run(hunk):
-                yield row
-                count += 1
-            at, shift, before = hunk[1], hunk[3] - hunk[1], self.context
-        if hunks:
-            yield from self._between(at, len(self.old), shift, before, 0)
-
-    def _between(self, at: int, end: int, shift: int, before: int, behind: int) -> Iterator[Row]:
-        """The lines from `at` to `end`, which both sides have: the first `before` of them, and the
-        last `behind`; a fold is never of one line."""
-        first, last = min(at + before, end), max(at, end - behind)
-        if last - first < 2:
-            first = last = end
-        for line in range(at, first):
-            yield self._same(line, shift)
-        if first < last:
-            yield Row("fold", _blank(first), _blank(first + shift), hidden=last - first)
-        for line in range(last, end):
-            yield self._same(line, shift)
-
-    def _same(self, line: int, shift: int) -> Row:
-        text, ended = _text(self.old[line]), self.old[line].endswith(b"\n")
-        new = Cell(line + shift + 1, text, (), ended)
-        return Row("same", Cell(line + 1, text, (), ended), new)
-
-    def _rest(self, hunks: Sequence[LineHunk], at: int, shift: int) -> Row:
-        changed = sum(max(a1 - a0, b1 - b0) - (a1 - a0) for a0, a1, b0, b1 in hunks)
-        ids = (id for a0, a1, _, _ in hunks for id in self.owners.of(a0, a1))
-        hidden = len(self.old) - at + changed
-        return Row("fold", _blank(at), _blank(at + shift), tuple(dict.fromkeys(ids)), hidden)
-
-    def _run(self, hunk: LineHunk) -> Iterator[Row]:
-        """The rows of changed lines that stand together; the middle of a long run is folded."""
-        a0, a1, b0, b1 = hunk
-        places = list(_places(self.old[a0:a1], self.new[b0:b1], a0, b0))
-        ids = list(self.owners.each(places, a0, a1))
-        first, last = len(places), len(places)
-        if len(places) > self.run:
-            first, last = _RUN_HEAD, len(places) - _RUN_TAIL
-        for place, edits in zip(places[:first], ids[:first], strict=True):
-            yield self._changed(place, edits)
-        if first < last:
-            named = tuple(dict.fromkeys(id for some in ids[first:last] for id in some))
-            a, b = (None if line is None else _blank(line) for line in places[first])
-            yield Row("fold", a, b, named, last - first)
-        for place, edits in zip(places[last:], ids[last:], strict=True):
-            yield self._changed(place, edits)
-
-    def _changed(self, place: Place, edits: tuple[str, ...]) -> Row:
-        a, b = place
-        if a is None or b is None:
-            old = None if a is None else _cell(self.old, a)
-            new = None if b is None else _cell(self.new, b)
-            return Row("added" if old is None else "removed", old, new, edits)
-        ends = self.old[a].endswith(b"\r\n") == self.new[b].endswith(b"\r\n")
-        one, other = (_text(line, carriage=not ends) for line in (self.old[a], self.new[b]))
-        ours, theirs = word_marks(one, other)
-        cells = _cell(self.old, a, one, ours), _cell(self.new, b, other, theirs)
-        return Row("changed", *cells, edits)
-
-
-def _blank(line: int) -> Cell:
-    return Cell(line + 1, "")
+def _row(
+    old: Sequence[bytes], new: Sequence[bytes], place: Place, edits: tuple[str, ...] = ()
+) -> Row:
+    """Return the row of an old and a new line, or of one of them."""
+    a, b = place
+    if a is None or b is None:
+        one = None if a is None else _cell(old, a)
+        other = None if b is None else _cell(new, b)
+        return Row("added" if one is None else "removed", one, other, edits)
+    if old[a] == new[b]:
+        return Row("same", _cell(old, a), _cell(new, b))
+    ends = old[a].endswith(b"\r\n") == new[b].endswith(b"\r\n")
+    texts = [_text(line, carriage=not ends) for line in (old[a], new[b])]
+    ours, theirs = word_marks(*texts)
+    return Row("changed", _cell(old, a, texts[0], ours), _cell(new, b, texts[1], theirs), edits)
 
 
 def _cell(
@@ -245,13 +179,38 @@ def _text(line: bytes, carriage: bool = False) -> str:
     return clip(visible(decode(line if carriage else line.removesuffix(b"\r")), "\t"), _LONGEST)
 
 
+def near(kept: Sequence[bool]) -> list[bool]:
+    """Return for each row if one that is kept is on it or near it."""
+    found = [False] * len(kept)
+    for at, is_kept in enumerate(kept):
+        if is_kept:
+            first, end = max(0, at - _CONTEXT), min(len(kept), at + _CONTEXT + 1)
+            found[first:end] = [True] * (end - first)
+    return found
+
+
+def folded(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield the rows near a change, as many as are shown, and a fold for several others."""
+    shown = near([row.kind != "same" for row in rows])
+    for at, count in enumerate(accumulate(shown)):
+        shown[at] &= count <= _MOST_ROWS
+    for is_shown, group in groupby(zip(shown, rows, strict=True), lambda pair: pair[0]):
+        part = [row for _, row in group]
+        if is_shown or len(part) == 1:
+            yield from part
+        else:
+            edits = tuple(dict.fromkeys(id for row in part for id in row.edits))
+            yield Row("fold", part[0].old, part[0].new, edits, len(part))
+
+
 # ---------------------------------------------------------------- whose a line is
 
 
 class _Owners:
-    """Which edits of one file a change comes from."""
+    """The edits of one file, and where their quotes are in the text before it."""
 
     def __init__(self, edits: Sequence[EditOutcome], since: Sequence[LineHunk]) -> None:
+        self.ids = tuple(edit.id for edit in edits)
         self._placed: list[tuple[Lines, str]] = []
         self._others: list[str] = []
         for edit in edits:
@@ -261,7 +220,7 @@ class _Owners:
             else:
                 self._others.append(edit.id)
 
-    def of(self, first: int, end: int) -> tuple[str, ...]:
+    def _of(self, first: int, end: int) -> tuple[str, ...]:
         """The edits whose quote has lines of the run, else those whose quote borders on it, else
         those that have no place on the base."""
         near = [(a, id) for a, id in self._placed if a[0] <= end and first <= a[1]]
@@ -270,7 +229,7 @@ class _Owners:
 
     def each(self, places: Sequence[Place], first: int, end: int) -> Iterator[tuple[str, ...]]:
         """The edits of each row of a run; a new line goes with the old one before it."""
-        ids = self.of(first, end)
+        ids = self._of(first, end)
         if len(ids) < 2:
             yield from (ids for _ in places)
             return

@@ -7,7 +7,7 @@ the comments of two people are both kept.
     report | flush | refs/notes/patchq
 
 A crash between the two leaves a report whose note is missing, which `reports.reconcile` and `fsck`
-write.
+write.  Each comment heads a thread: a person resolves it, or replies, which opens it again.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ from patchq.gate.report.schema import (
     CommentEntry,
     CommittedReport,
     Moment,
+    ReplyEntry,
     Report,
     ReviewEntry,
+    ReviewState,
+    ThreadState,
     has_commit,
 )
 from patchq.gate.review import decide
@@ -69,6 +72,55 @@ def send_back(
 
         session.queue.submit(request.write(Request(retries=id)), id + REQUEST)
     return Decided(updated)
+
+
+def discuss(
+    session: Session, id: str, comment: str, text: str, by: str, *, resolves: bool
+) -> Decided:
+    """Resolve the thread of a comment, or reply to it, which opens it again."""
+    if len(text) > MAX_TEXT:
+        raise UsageError(f"the reply is longer than {MAX_TEXT} characters", "say it in fewer words")
+    if secrecy.in_text(text, ""):
+        raise UsageError("the reply holds a secret, which is not passed on", "say it without")
+    if not (resolves or text.strip()):
+        raise UsageError("the reply is empty", "write what you want to say")
+    decide.refresh(session)
+
+    def change(now: CommittedReport) -> ReviewEntry:
+        at = document.now()
+        review = now.review
+        if review is None or all(one.id != comment for one in review.comments):
+            raise UsageError(f"{id} has no comment {clip(comment, 20)}", f"see `patchq show {id}`")
+        reply = ReplyEntry(by=by, at=at, text=text.strip(), commit=now.commit)
+
+        def discussed(one: CommentEntry) -> CommentEntry:
+            # A worker that died before its answer carries the same out once more.
+            is_there = any((last.by, last.text) == (by, reply.text) for last in one.replies[-1:])
+            more = (reply,) if reply.text and not is_there else ()
+            state: ThreadState = "resolved" if resolves else "open"
+            return replace(one, state=state, replies=(*one.replies, *more))
+
+        comments = [discussed(one) if one.id == comment else one for one in review.comments]
+        return replace(review, comments=comments)
+
+    return Decided(rewrite(session, id, change))
+
+
+def withdraw(session: Session, id: str) -> Report:
+    """Take the last request for changes back."""
+    return rewrite(session, id, _not_asked)
+
+
+def _not_asked(now: CommittedReport) -> ReviewEntry | None:
+    """Return the review without the comments of the last request for changes."""
+    review = now.review
+    if review is None:
+        return None
+    received = now.received.unix if now.received else 0.0
+    earlier = [one for one in review.comments if one.at.unix <= received]  # on the round before
+    own = [one for one in review.comments if one not in earlier and one.at.iso != review.at.iso]
+    state: ReviewState = "changes_requested" if own else "answered"
+    return replace(review, comments=[*earlier, *own], state=state)
 
 
 def rewrite(
@@ -149,7 +201,8 @@ def _entry(
 ) -> CommentEntry:
     edit = next((e for e in report.edits if e.id == draft.edit), None)
     path, side = draft.path or (edit.path if edit else None), draft.side
-    if draft.line is not None and side is None:
+    line = draft.lines[1] if draft.lines else draft.line
+    if line is not None and side is None:
         gone = path is not None and _lines(session, shown, path) is None
         there = gone and _lines(session, _parent(session, shown), path or "") is not None
         side = "base" if there else "new"
@@ -157,9 +210,9 @@ def _entry(
         id="",
         at=Moment(unix=0.0, iso=""),
         path=path,
-        line=draft.line,
-        lines=draft.lines or (draft.line and (draft.line, draft.line)) or None,
-        side=side if draft.line is not None else None,
+        line=line,
+        lines=draft.lines or (line and (line, line)) or None,
+        side=side if line is not None else None,
         edit=draft.edit,
         text=draft.text.strip("\n").rstrip(),
         by=draft.by or who,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,6 @@ import pytest
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config, write_files
 
-Steps = Callable[..., list[list[str]]]
-"""Gives the paths of each step that a work tree made, and forgets them."""
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", ".gitignore": "log.txt\n"}
 
 
@@ -73,16 +69,6 @@ def test_clean_work_tree_follows_in_auto_mode(repo: Path) -> None:
     assert git("rev-parse", "main^", cwd=repo) == first["commit"]
 
 
-def test_clean_work_tree_follows_an_accept(repo: Path) -> None:
-    text = f"{EDIT}\nb.txt\n<<<<<<< RENAME\nlib/c.txt\n>>>>>>> RENAME\n"
-    run(repo, "review", x=text)
-    patchq("accept", "x", cwd=repo)
-    assert status(repo) == ""
-    assert (repo / "a.txt").read_text() == "one\n2\nthree\n"
-    assert (repo / "lib/c.txt").read_text() == "b\n"
-    assert not (repo / "b.txt").exists()
-
-
 def test_review_mode_touches_neither_head_nor_index_nor_files(repo: Path) -> None:
     write_files(repo, {"b.txt": "staged\n"})
     git("add", "b.txt", cwd=repo)
@@ -118,35 +104,6 @@ def test_other_files_may_be_dirty(repo: Path) -> None:
 # ---------------------------------------------------------------- many at once
 
 MANY = {name: f"{name}\n" for name in ("c.txt", "d.txt", "e.txt", "f.txt")}
-SHIM = """#!/bin/sh
-for word; do before=$last; last=$word; done
-case " $* " in *" read-tree "*)
-    real diff-tree -r --name-only $before $last | tr '\\n' ' ' >> "{log}"; echo >> "{log}"
-    case "$(real diff-tree -r --name-only $before $last)" in {stuck}) exit 128;; esac
-esac
-exec real "$@"
-"""
-
-
-@pytest.fixture
-def steps(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Steps:
-    """A git that notes what each step of a work tree changes, and fails where the paths have the
-    pattern; the steps so far."""
-    log, shim = repo.parent / "steps", repo.parent / "bin" / "git"
-    real = subprocess.check_output(["sh", "-c", "command -v git"], text=True).strip()
-
-    def so_far(stuck: str = "nothing") -> list[list[str]]:
-        write_files(
-            shim.parent, {"git": SHIM.format(log=log, stuck=stuck).replace("real ", f"{real} ")}
-        )
-        shim.chmod(0o755)
-        found = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
-        log.unlink(missing_ok=True)
-        return found
-
-    so_far()
-    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
-    return so_far
 
 
 def each(**paths: str) -> dict[str, str]:
@@ -202,21 +159,6 @@ def test_g07_work_in_the_way_is_kept(repo: Path, text: str, files: dict[str, str
     git("checkout", "-q", ".", cwd=repo)
     patchq("accept", "x", cwd=repo)
     assert status(repo) == ""
-
-
-def test_staged_change_is_kept(repo: Path) -> None:
-    write_files(repo, {"a.txt": "staged\n"})
-    git("add", "a.txt", cwd=repo)
-    write_files(repo, {"a.txt": FILES["a.txt"]})
-    (told,) = run(repo, "auto", x=EDIT)
-    assert (told["state"], codes(told)) == ("proposed", [("worktree.dirty", "warning")])
-    assert git("show", ":a.txt", cwd=repo) == "staged"
-
-
-def test_skip_worktree_counts_as_dirty(repo: Path) -> None:
-    git("update-index", "--skip-worktree", "a.txt", cwd=repo)
-    (told,) = run(repo, "auto", x=EDIT)
-    assert (told["state"], codes(told)) == ("proposed", [("worktree.dirty", "warning")])
 
 
 # ---------------------------------------------------------------- it waits

@@ -132,13 +132,6 @@ def test_report_says_what_was_done(repo: Path, way: str) -> None:
     assert {lines[first - 1] for first, _ in (e["at"] for e in told["edits"])} == {"<<<<<<< SEARCH"}
 
 
-def test_diff_applies_to_the_base(repo: Path) -> None:
-    told = land(repo, "auto")
-    git("checkout", "-q", told["base"]["commit"], cwd=repo)
-    git("apply", "--index", "-", cwd=repo, stdin=told["diff"])
-    assert git("write-tree", cwd=repo) == told["tree"]
-
-
 def test_message_of_the_front_matter_counts(repo: Path) -> None:
     message = r"Fix: two\n\nAt last.\nPatchq-Batch: y\nSigned-off-by: me"
     text = f'---\nmessage: "{message}"\n---\n{EDIT}'
@@ -192,13 +185,3 @@ def test_conflict_names_the_batch_that_came_between(repo: Path) -> None:
     assert problem["code"] == "conflict.base"
     assert (collides["batch"], collides["commit"]) == ("x", first["commit"])
     assert (collides["agent"], collides["path"]) == ("coder", "a.txt")
-
-
-def test_other_target(repo: Path) -> None:
-    git("branch", "release/2", cwd=repo)
-    configure(repo, "mode: auto\ntargets: [release/*]\n")
-    told = run(repo, f"---\ntarget: release/2\n---\n{EDIT}")
-    assert (told["state"], told["target"]) == ("applied", "release/2")
-    assert git("show", "release/2:a.txt", cwd=repo) == "one\n2\nthree"
-    assert git("show", "main:a.txt", cwd=repo) == "one\ntwo\nthree"
-    assert git("status", "--porcelain", "--untracked-files=no", cwd=repo) == ""

@@ -196,16 +196,3 @@ def test_changed_branch_on_a_moved_target_asks_for_a_merge(repo: Path) -> None:
     assert "target.moved" in done.err
     assert "git merge patchq/x" in done.err
     assert tip(repo) == start
-
-
-# ---------------------------------------------------------------- the target goes on
-
-
-def test_accept_of_a_touched_file_names_the_commit(repo: Path) -> None:
-    moved = commit_files(repo, {"a.txt": "one\nzwei\nthree\n"})
-    done = patchq("accept", "x", cwd=repo, code=1)
-    assert "conflict.base" in done.err
-    assert moved[:12] in done.err
-    assert tip(repo) == moved
-    assert tip(repo, "patchq/x") == report(repo / ".patchq", "x")["commit"]
-    assert report(repo / ".patchq", "x")["state"] == "proposed"

@@ -90,19 +90,24 @@ def v4a(*lines: str) -> str:
 
 DELETE = v4a("*** Delete File: a.txt")
 MAKE = block("new/x.txt", "", "made\n")
+RENAME = v4a("*** Update File: a.txt", "*** Move to: z.txt", "@@", "-line 2", "+LINE 2")
+WHOLE = ("a.txt", None)
 COLLISIONS = {
-    "same line": (change(5, 5), change(5, 5), (5, 5), (5, 5)),
-    "shared line": (change(5, 7), change(7, 9), (5, 7), (7, 9)),
-    "bordering lines": (change(5, 6), change(7, 8), (5, 6), (7, 8)),
-    "edit and deletion": (change(5, 5), DELETE, None, None),
-    "two deletions": (DELETE, v4a("*** Delete File: a.txt") + "twice\n", None, None),
+    "same line": (change(5, 5), change(5, 5), ("a.txt", (5, 5)), ("a.txt", (5, 5))),
+    "shared line": (change(5, 7), change(7, 9), ("a.txt", (5, 7)), ("a.txt", (7, 9))),
+    "bordering lines": (change(5, 6), change(7, 8), ("a.txt", (5, 6)), ("a.txt", (7, 8))),
+    "edit and deletion": (change(5, 5), DELETE, WHOLE, WHOLE),
+    "two deletions": (DELETE, v4a("*** Delete File: a.txt") + "twice\n", WHOLE, WHOLE),
+    "two creations": (MAKE, block("new/x.txt", "", "other\n"), *[("new/x.txt", None)] * 2),
+    "file and directory": (block("new", "", "made\n"), MAKE, ("new", None), ("new/x.txt", None)),
+    "rename and edit": (RENAME, change(15, 15), WHOLE, WHOLE),
 }
 
 
 @pytest.mark.parametrize(("x", "y", "at_x", "at_y"), COLLISIONS.values(), ids=COLLISIONS)
 @pytest.mark.parametrize("together", [False, True], ids=["one by one", "in one group"])
 def test_collision_is_named_in_both_reports(
-    repo: Path, x: str, y: str, at_x: Any, at_y: Any, together: bool
+    repo: Path, x: str, y: str, at_x: tuple[str, Any], at_y: tuple[str, Any], together: bool
 ) -> None:
     if together:
         both = {"x.md": f"---\nagent: of-x\n---\n{x}", "y.md": f"---\nagent: of-y\n---\n{y}"}
@@ -110,9 +115,9 @@ def test_collision_is_named_in_both_reports(
         patchq("run", cwd=repo)
     else:
         run(repo, x=x, y=y)
-    line_x, line_y = at_x and at_x[0], at_y and at_y[0]
-    assert pending(repo, "x") == [("1", "a.txt", line_x, "y", "of-y", "1", "a.txt", at_y)]
-    assert pending(repo, "y") == [("1", "a.txt", line_y, "x", "of-x", "1", "a.txt", at_x)]
+    line_x, line_y = (lines and lines[0] for _, lines in (at_x, at_y))
+    assert pending(repo, "x") == [("1", at_x[0], line_x, "y", "of-y", "1", *at_y)]
+    assert pending(repo, "y") == [("1", at_y[0], line_y, "x", "of-x", "1", *at_x)]
     page = (repo / ".patchq/done/x.report.md").read_text()
     assert "Warning" in page
     assert "conflict.pending" in page
@@ -132,29 +137,6 @@ def test_what_does_not_touch_does_not_collide(repo: Path, x: str, y: str) -> Non
     assert pending(repo, "x") == pending(repo, "y") == []
 
 
-FILE_COLLISIONS = {
-    "two creations": (MAKE, block("new/x.txt", "", "other\n"), "new/x.txt", "new/x.txt"),
-    "file and directory": (block("new", "", "made\n"), MAKE, "new", "new/x.txt"),
-    "rename and edit": (
-        v4a("*** Update File: a.txt", "*** Move to: z.txt", "@@", "-line 2", "+LINE 2"),
-        change(15, 15),
-        "a.txt",
-        "a.txt",
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "path_x", "path_y"), FILE_COLLISIONS.values(), ids=FILE_COLLISIONS
-)
-def test_files_in_each_other_s_way_collide(
-    repo: Path, x: str, y: str, path_x: str, path_y: str
-) -> None:
-    run(repo, x=x, y=y)
-    assert pending(repo, "x") == [("1", path_x, None, "y", "of-y", "1", path_y, None)]
-    assert pending(repo, "y") == [("1", path_y, None, "x", "of-x", "1", path_x, None)]
-
-
 def test_lines_are_compared_across_a_moved_target(repo: Path) -> None:
     run(repo, x=change(10, 10))
     git("checkout", "-q", "patchq/x", cwd=repo)  # so that it stays where it is
@@ -165,15 +147,6 @@ def test_lines_are_compared_across_a_moved_target(repo: Path) -> None:
     assert pending(repo, "x") == [("1", "a.txt", 10, "y", "of-y", "1", "a.txt", (16, 16))]
     assert pending(repo, "y") == [("1", "a.txt", 16, "x", "of-x", "1", "a.txt", (10, 10))]
     assert pending(repo, "z") == []
-
-
-def test_targets_do_not_collide(repo: Path) -> None:
-    git("branch", "other", cwd=repo)
-    configure(repo, "mode: review\ntargets: [other]\n")
-    run(repo, x=change(5, 5))
-    drop(repo / ".patchq", {"y.md": f"---\ntarget: other\n---\n{change(5, 5)}"})
-    patchq("run", cwd=repo)
-    assert pending(repo, "x") == pending(repo, "y") == []
 
 
 def discard(repo: Path) -> None:
@@ -190,12 +163,7 @@ def supersede(repo: Path) -> None:
     patchq("run", cwd=repo)
 
 
-def supersede_at_once(repo: Path) -> None:
-    retry = f"---\nretries: x\n---\n{change(1, 1)}"
-    patchq("apply", "-", cwd=repo, stdin=retry)
-
-
-@pytest.mark.parametrize("leave", [discard, delete, supersede, supersede_at_once])
+@pytest.mark.parametrize("leave", [discard, delete, supersede])
 def test_collision_goes_with_the_other_batch(repo: Path, leave: Any) -> None:
     run(repo, x=change(5, 5), y=change(5, 6), z=change(6, 6))
     assert [row[3] for row in pending(repo, "y")] == ["x", "z"]
@@ -248,17 +216,6 @@ def test_who_cannot_follow_needs_a_retry(repo: Path) -> None:
     now = told(repo, "y")
     run(repo)
     assert told(repo, "y") == now, "it is said once"
-
-
-def test_proposals_follow_a_person(repo: Path) -> None:
-    run(repo, x=change(5, 5), y=change(15, 15))
-    commit = commit_files(repo, {"a.txt": TEXT.replace("line 15\n", "mine\n")})
-    run(repo)
-    assert tip(repo, "patchq/x^") == commit
-    sound(repo, "x")
-    (problem,) = moved(repo, "y")
-    assert problem["conflicts_with"]["commit"] == commit
-    sound(repo, "y")
 
 
 @pytest.mark.parametrize("noticed", [True, False], ids=["noticed", "at once"])

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.gate.report.document import to_json
 from patchq.gate.report.schema import Report
-from patchq.gate.review.rows import FileRows, Row, side_by_side, word_marks
+from patchq.gate.review.rows import FileRows, Row, folded, side_by_side, word_marks
 from tests.helpers.outcomes import EVIL, GOOD, PROPOSED
 
 
@@ -26,11 +26,10 @@ def shown(
     new: str | bytes | None,
     *edits: tuple[str, tuple[int, int] | None],
     since: Sequence[LineHunk] = (),
-    **bounds: Any,
 ) -> FileRows:
     before, after = (text.encode() if isinstance(text, str) else text for text in (old, new))
     change = FileChange("a.py", before, after)
-    (file,) = side_by_side(reported(*edits), [change], {"a.py": since}, **bounds)
+    (file,) = side_by_side(reported(*edits), [change], {"a.py": since})
     return file
 
 
@@ -89,7 +88,7 @@ LETTERS = "".join(f"{letter}\n" for letter in "abcdefghijklmnopqrst")
 def test_rows(
     old: str | None, new: str | None, edits: list[tuple[str, Any]], expected: list[str]
 ) -> None:
-    assert [brief(row) for row in shown(old, new, *edits).rows] == expected
+    assert [brief(row) for row in folded(shown(old, new, *edits).rows)] == expected
 
 
 @pytest.mark.parametrize(

@@ -292,16 +292,13 @@ WRONG: list[tuple[str, list[str]]] = [
     ("x" * (1 << 20), ["longer than 64 KiB"]),
     ("\n".join(["a.txt:1: x" + "y" * 300] * 100), ["longer than 16 KiB together"]),
     ("\n".join(f"a.txt:1: {n}" for n in range(MAX_COMMENTS + 1)), ["more than 100 comments"]),
-    ("[1]", ["comment 1: expected an object"]),
+    ("[1]", ["comment 1: Expected `object`"]),
     ("[]", ["there is no comment"]),
-    ('[{"text": 1}]', ["`text`: Expected `str`, got `int`"]),
-    ('[{"text": "x", "line": true, "path": 1, "side": "left", "edit": [], "who": 1}]',
-     ["`line`", "`path`", "`side`", "`edit`", "unknown key 'who'"]),
+    ('[{"text": 1}, {"text": "x", "who": 1}]',
+     ["comment 1: Expected `str`, got `int` - at `$.text`", "comment 2: unknown key who"]),
     ('[{"text": "x", "line": 3}]', ["line 3 of which file?"]),
-    ('[{"text": "x", "text": "y"}]', ["`text` twice"]),
-    ('[{"text": "x"', ["neither JSON nor YAML"]),
-    ("- text: x\n  text: y\n", ["`text` twice"]),
-    ("- text: [\n", ["neither JSON nor YAML"]),
+    ('[{"text": "x"', ["no list in JSON"]),
+    ('{"comments": 3}', ["no list in JSON"]),
     ('[{"text": "x", "path": "a.txt\\u0000", "line": 1}]', ["there is no file a.txt\\x00"]),
     ('[{"text": "x", "path": "../a.txt"}]', ["there is no file ../a.txt"]),
     ("a.txt:1: ghp_" + "a1B2" * 9, ["it holds a secret"]),
@@ -328,12 +325,10 @@ def test_what_cannot_be_said_is_told_and_nothing_is_sent(desk: Desk) -> None:
                                           DraftComment("y", "a", 1)]),
         ("a:-3:x", [DraftComment("x", "a", 3, "base")]),
         ("edit e-1: x\nnot: a place\n", [DraftComment("x\nnot: a place", edit="e-1")]),
-        ('[{"text": "x", "edit": 2}]', [DraftComment("x", edit="2")]),
+        ('[{"text": "x", "edit": "2"}]', [DraftComment("x", edit="2")]),
         ('{"text": "x"}', [DraftComment("x")]),
         ('\ufeff{"comments": [{"text": "x", "path": "a", "line": 1, "side": "new"}]}',
          [DraftComment("x", "a", 1, "new")]),
-        ("- text: no\n  path: on\n  line: 3\r\n", [DraftComment("no", "on", 3)]),
-        ("comments:\n- {text: 12}\n", [DraftComment("12")]),
     ],
 )  # fmt: skip
 def test_comments_are_read_in_each_form(text: str, expected: list[DraftComment]) -> None:
@@ -357,10 +352,11 @@ def test_a_comment_is_text_wherever_it_stands(desk: Desk) -> None:
 
 def test_from_the_command_line(desk: Desk) -> None:
     desk.feed(x=change(10))
-    (desk.repo / "said.yaml").write_text("- {path: a.txt, line: 10, text: say why}\n")
+    said = {"path": "a.txt", "line": 10, "text": "say why"}
+    (desk.repo / "said.json").write_text(json.dumps([said]))
     words = ("send-back", "x", "-m", "In short.", "--comments")
-    assert patchq(*words, "said.yaml", cwd=desk.repo).out == "sent back  x  to agent  2 comments\n"
+    assert patchq(*words, "said.json", cwd=desk.repo).out == "sent back  x  to agent  2 comments\n"
     told = patchq("--json", *words, "-", cwd=desk.repo, stdin="edit 1: and why\n").json()
     assert len(told["review"]["comments"]) == 3
-    for wrong in (("send-back", "x"), ("send-back", "nobody", "-m", "x"), (*words, "no.yaml")):
+    for wrong in (("send-back", "x"), ("send-back", "nobody", "-m", "x"), (*words, "no.json")):
         assert patchq(*wrong, cwd=desk.repo, code=2).err.startswith("patchq: ")

@@ -224,16 +224,6 @@ def test_a_person_amends_the_lower_one(two: Path) -> None:
     assert (two / "b.txt").read_text() == "mine\n"
 
 
-def test_a_person_changes_the_upper_one(two: Path) -> None:
-    git("checkout", "-q", "patchq/b", cwd=two)
-    commit_files(two, {"b.txt": "mine\n"})
-    git("checkout", "-q", "main", cwd=two)
-    patchq("run", cwd=two)
-    own = tip(two, "patchq/b")
-    patchq("accept", "--stack", "b", cwd=two)
-    assert (tip(two), states(two, "a", "b")) == (own, ["accepted", "accepted"])
-
-
 @pytest.mark.parametrize("how", ["merge", "ff", "squash", "squash with trailers", "rebase"])
 def test_the_top_merged_by_hand_takes_those_below(two: Path, how: str) -> None:
     commit_files(two, {"b.txt": "moved\n"})
@@ -289,18 +279,6 @@ def test_death_while_a_stack_is_accepted_is_put_right(two: Path) -> None:
         assert landed == [tip(repo, "main^"), tip(repo)], step
         assert git("for-each-ref", "refs/patchq/waiting", "refs/heads/patchq", cwd=repo) == ""
         assert git("status", "--porcelain", cwd=repo) == ""
-
-
-def test_death_while_a_stack_follows_is_put_right(two: Path) -> None:
-    commit_files(two, {"b.txt": "moved\n"})
-    for step in (2, 4):
-        repo = two.with_name(f"at-{step}")
-        shutil.copytree(two, repo, symlinks=True)
-        die(repo, step, "run")
-        patchq("run", cwd=repo)
-        stands(repo, "a", None)
-        stands(repo, "b", "a")
-        assert told(repo, "b")["problems"] == []
 
 
 # ---------------------------------------------------------------- hooks, the daemon, and questions

@@ -12,7 +12,8 @@ from patchq.gate.git import records
 from patchq.gate.pipeline import notes
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
-from patchq.gate.review import decide, threads
+from patchq.gate.review import boarding, decide
+from patchq.gate.review.send_back import discuss
 from tests.gate.review.test_send_back import TEXT, Desk, change
 from tests.helpers.gitrepo import git
 
@@ -45,7 +46,7 @@ def test_what_is_not_resolved_goes_along(desk: Desk) -> None:
         "c1": ("answered", ["Shortened"]), "c2": ("answered", []), "c3": ("answered", []),
     }  # fmt: skip
     for comment, text, resolves in (("c1", "", True), ("c2", "Not yet", False)):
-        threads.discuss(desk.session, "y", comment, text, "Ann", resolves=resolves)
+        discuss(desk.session, "y", comment, text, "Ann", resolves=resolves)
     again = desk.ask("y", "a.txt:11: new\n")
     assert threads_of(again) == {
         "c2": ("open", ["Not yet"]), "c3": ("answered", []), "c4": ("open", []),
@@ -86,7 +87,7 @@ def test_the_lines_of_a_comment_whose_place_is_gone_are_quoted(desk: Desk) -> No
 def test_resolving_all_ends_the_request(desk: Desk) -> None:
     desk.feed(x=change(10))
     desk.ask("x", "why?\n")
-    threads.discuss(desk.session, "x", "c1", "", "Ann", resolves=True)
+    discuss(desk.session, "x", "c1", "", "Ann", resolves=True)
     report = desk.told("x")
     assert (report.retry.prompt, [p.code for p in report.problems]) == (None, [])
     (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
@@ -101,23 +102,23 @@ def test_a_reply_that_is_refused(desk: Desk, comment: str, text: str, why: str) 
     desk.feed(x=change(10))
     desk.ask("x", "why?\n")
     with pytest.raises(UsageError, match=why):
-        threads.discuss(desk.session, "x", comment, text, "Ann", resolves=False)
+        discuss(desk.session, "x", comment, text, "Ann", resolves=False)
 
 
 def test_a_request_is_taken_back(desk: Desk) -> None:
     desk.feed(x=change(10))
     desk.ask("x", "why?\n")
-    report = threads.take_back(desk.session, "x").report
+    report = boarding.take_back(desk.session, "x").report
     assert (report.review, report.retry.prompt, list(report.problems)) == (None, None, [])
     desk.ask("x", "why?\n")
     desk.feed(y=f"---\nretries: x\n---\n{line(10, 'y')}")
     desk.ask("y", "And now?\n")
-    report = threads.take_back(desk.session, "y").report
+    report = boarding.take_back(desk.session, "y").report
     assert threads_of(report) == {"c1": ("open", [])}
     assert report.review
     assert report.review.state == "answered"
     with pytest.raises(UsageError, match="was not accepted"):
-        threads.take_back(desk.session, "y")
+        boarding.take_back(desk.session, "y")
 
 
 def test_a_discarded_proposal_is_proposed_again(desk: Desk) -> None:
@@ -125,7 +126,7 @@ def test_a_discarded_proposal_is_proposed_again(desk: Desk) -> None:
     before = desk.told("x")
     decide.discard(desk.session, "x", why="too early")
     desk.move(b_txt="moved\n")
-    report = threads.take_back(desk.session, "x").report
+    report = boarding.take_back(desk.session, "x").report
     assert (report.state, report.branch, report.reason) == ("proposed", before.branch, None)
     main = git("rev-parse", "main", cwd=desk.repo)
     assert git("rev-parse", f"{report.commit}^", cwd=desk.repo) == main, "it followed its target"

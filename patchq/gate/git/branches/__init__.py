@@ -27,13 +27,13 @@ LONGEST_WAIT = 10.0  # seconds for which others may hold what is to move
 class BranchMove(Struct, frozen=True):
     """A branch (short name) from `old` (None: there is none) to `new` (None: it goes).
 
-    Moves of one branch follow each other in their order.  `new` is on disk, and durable once what
-    was written before is flushed.
+    Moves of one branch follow each other in their order.  A `new` that is staged is durable once
+    what was written before is flushed.
     """
 
     branch: str
     old: str | None
-    new: Staged | None
+    new: Staged | str | None
     log: str
     who: Identity
     through: Sequence[tuple[str, str]] = ()
@@ -50,10 +50,14 @@ class BranchMove(Struct, frozen=True):
     """True if a work tree that follows keeps copies of its files."""
 
     @property
+    def end(self) -> str | None:
+        """The commit at which the branch ends then."""
+        return self.new if isinstance(self.new, str | None) else self.new.oid
+
+    @property
     def commits(self) -> tuple[str, ...]:
         """The commits that the branch gets, in their order."""
-        last = (self.new.oid,) if self.new else ()
-        return (*(commit for commit, _ in self.through), *last)
+        return (*(commit for commit, _ in self.through), *((self.end,) if self.end else ()))
 
 
 class Moved(Struct, frozen=True):

@@ -109,7 +109,7 @@ def _with_work_trees(
             follow = Follow(
                 checkout,
                 move.old,
-                move.new.oid,
+                move.end or "",
                 touched=move.touched,
                 wait=move.wait,
                 cut=move.cut,

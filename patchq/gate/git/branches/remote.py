@@ -61,8 +61,7 @@ class _Chain:
 
     @property
     def new(self) -> str | None:
-        last = self.moves[-1].new
-        return last.oid if last else None
+        return self.moves[-1].end
 
     @property
     def commits(self) -> tuple[str, ...]:
@@ -248,10 +247,10 @@ class RemoteBranches(Branches):
         ref, last = self._tracking(chain.branch), chain.moves[-1]
         with suppress(Fault):
             now = self._repo.ref_target(ref)
-            if now != chain.new and last.new is None and now:
+            if now != chain.new and last.end is None and now:
                 refs.delete(self._repo, ref, now)
-            elif now != chain.new and last.new is not None:
-                refs.move(self._repo, ref, now, last.new.oid, last.log, last.who)
+            elif now != chain.new and last.end is not None:
+                refs.move(self._repo, ref, now, last.end, last.log, last.who)
 
     def _ask(self, chains: Sequence[_Chain]) -> tuple[dict[str, str], bool]:
         """The commits that are on their branches, each with the one that it is there as; and

@@ -1,4 +1,4 @@
-"""A proposal of a train: what it would land, and what keeps it from that."""
+"""A proposal, decided on once more: its response, what it would land, what keeps it from that."""
 
 from __future__ import annotations
 
@@ -8,23 +8,60 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.values import Problem
+from patchq.core.model.values import Base, Plan, Problem, Source
 from patchq.core.text import unified
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records
-from patchq.gate.git.branches.worktree import results
-from patchq.gate.git.checkout import dirty
 from patchq.gate.git.signing import is_signed
 from patchq.gate.pipeline import depends, history, mode
+from patchq.gate.pipeline.mode import HAND_IN
 from patchq.gate.pipeline.process import process
-from patchq.gate.pipeline.progress import CandidateCommit, Decision
+from patchq.gate.pipeline.progress import CandidateCommit, Decision, Target
 from patchq.gate.pipeline.session import Choice, Session, Tips
+from patchq.gate.queue import Claim
 from patchq.gate.report import document
-from patchq.gate.report.schema import (
-    CommittedReport,
-)
-from patchq.gate.review import origin
+from patchq.gate.report.message import subject
+from patchq.gate.report.schema import IDLE, CommittedReport, Report
 
-TRIES = 5  # times that a train is joined anew since its target moved, before it is left for later
+
+def choice_of(report: CommittedReport) -> Choice:
+    """Return the choice by which a batch was taken: its base, and the edits not left out.
+
+    Raises `UsageError` if the report has no room for all of them, and so does not say.
+    """
+    idle = [edit for edit in report.edits if edit.state in IDLE]
+    if idle and (report.edits[-1].description or "").endswith("edits are left out here)"):
+        raise UsageError(
+            f"change {report.id} has more edits than its report holds, and some were not taken",
+            "send the wanted ones in a new response",
+        )
+    wanted = frozenset(edit.id for edit in report.edits if edit not in idle) if idle else None
+    # A backup has the id of the edit that it can replace.
+    left = {edit.id: edit.cancelled_by for edit in idle if edit.id not in (wanted or ())}
+    base = report.base
+    return Choice(
+        edits=wanted,
+        left=left,
+        base=Base(base.commit, base.how or "tip"),
+        target=report.target,
+        in_stack=report.stands_on is not None,
+    )
+
+
+def claim_of(report: Report, session: Session) -> Claim:
+    """The response of a batch, to be decided on again; `Fault` if the queue has lost it."""
+    source, body = report.source, session.queue.body(report.id)
+    if body is None:
+        raise Fault(
+            f"the response of {report.id} is gone from the queue",
+            "restore `.patchq/` from a backup, or discard the change",
+        )
+    return Claim(
+        "",
+        Source(source.name or "", source.sha256, source.bytes or 0),
+        body,
+        id=report.id,
+    )
 
 
 class Member(Struct, frozen=True):
@@ -56,9 +93,9 @@ def decision_on(
     if branch != report.commit:
         problem = changed_by_person(session, report, f"{report.target} moved")
         return _unchanged(session, report, tip, branch).with_verdict("rejected", problem)
-    choice = choice or origin.choice_of(report)
+    choice = choice or choice_of(report)
     choice = replace(choice, accepted=True, ahead=report.stands_on is not None)
-    return process(origin.claim_of(report, session), session, tips, choice)
+    return process(claim_of(report, session), session, tips, choice)
 
 
 def _can_land_unchanged(session: Session, report: CommittedReport, tip: str, branch: str) -> bool:
@@ -75,27 +112,23 @@ def _can_land_unchanged(session: Session, report: CommittedReport, tip: str, bra
 
 def _unchanged(session: Session, report: CommittedReport, tip: str, branch: str) -> Decision:
     """Return the landing of what a branch has on top of `tip`."""
-    repo, claim = session.repo, origin.claim_of(report, session)
-    candidate = CandidateCommit(
-        target=report.target,
-        parent=tip,
-        base=tip,
-        commit=branch,
-        tree=repo.tree(branch).root,
-        paths=tuple(sorted(repo.changes(tip, branch))),
-    )
-    return Decision(
+    repo, claim, target = session.repo, claim_of(report, session), Target(report.target, tip)
+    changes = repo.file_changes(tip, branch)
+    paths = tuple(sorted(repo.changes(tip, branch)))
+    candidate = CandidateCommit(target.branch, tip, tip, branch, repo.tree(branch).root, paths)
+    decision = Decision(
         source=claim.source,
         claim=claim,
-        choice=Choice(),
+        choice=Choice(accepted=True),
         id=report.id,
         mode=session.config.mode,
         state="applied",
         target=report.target,
         tip=tip,
         candidate=candidate,
-        subject=repo.message(branch).split("\n", 1)[0],
+        subject=subject(repo.message(branch)),
     )
+    return mode.ruled(decision, Plan(changes), target, session)
 
 
 def changes_of(session: Session, member: Member) -> dict[str, Any]:
@@ -111,26 +144,6 @@ def changes_of(session: Session, member: Member) -> dict[str, Any]:
         return landed
     made = document.to_json(decision.outcome())
     return landed | {name: getattr(made, name) for name in ("edits", "message", "size", "diff")}
-
-
-def left_behind(
-    session: Session, id: str, tip: str, candidate: CandidateCommit
-) -> tuple[Problem, ...]:
-    """Return what keeps a work tree that has the target checked out from following."""
-    where, changed = session.branches.checkouts(candidate.target), candidate.paths
-    wanted = results(session.repo.changes(tip, candidate.commit)) if where else None
-    again = f"run `patchq accept {id}` again"
-    left = [problem for at in where if (problem := mode.unseen(at, changed, again))]
-    if left:
-        return tuple(replace(problem, severity="error") for problem in left)
-    paths = [path for at in where for path in dirty(at, tip, changed, wanted)]
-    problem = Problem(
-        "worktree.dirty",
-        "the work tree has uncommitted changes in " + ", ".join(paths),
-        f"commit or stash them, then {again}",
-        path=next(iter(paths), None),
-    )
-    return (problem,) if paths else ()
 
 
 def is_same(session: Session, report: CommittedReport, seen: str, branch: str) -> bool:
@@ -154,6 +167,30 @@ def errors_of(decision: Decision) -> tuple[Problem, ...]:
     return errors or decision.problems
 
 
+_CURES = {"worktree.dirty": "commit or stash them", "target.busy": "finish or abort that"}
+
+
+def obstacles(decision: Decision, again: str) -> tuple[Problem, ...]:
+    """Return what keeps the change from landing now, as errors; `again` is how to try once more."""
+    if decision.state == "applied":
+        return ()
+    if decision.state == "duplicate":
+        message = f"all that {decision.id} changes is on {decision.target} already"
+        hint = None if decision.choice.dry_run else f"`patchq discard {decision.id}`"
+        return (Problem("match.identical", message, hint),)
+    if any(problem.severity == "error" for problem in decision.problems):
+        return errors_of(decision)
+    waits = [one for one in decision.problems if one.code in (*_CURES, "worktree.unseen")]
+    return tuple(_stops(one, again) for one in waits or decision.problems[-1:])
+
+
+def _stops(problem: Problem, again: str) -> Problem:
+    """Return the warning for what could wait as an error."""
+    cure = _CURES.get(problem.code)
+    hint = f"{cure}, then {again}" if cure else (problem.hint or "").replace(HAND_IN, again)
+    return replace(problem, severity="error", hint=hint)
+
+
 def refusal_of(member: Member) -> tuple[Problem, ...]:
     """Return what the hooks have against a member, with where it passed by itself."""
     problems, target = errors_of(member.decision), member.report.target
@@ -168,42 +205,6 @@ def refusal_of(member: Member) -> tuple[Problem, ...]:
 def _with_words(problem: Problem, words: str) -> Problem:
     first, *rest = problem.message.split("\n")
     return replace(problem, message="\n".join((first + words, *rest)))
-
-
-def moved_on(report: CommittedReport) -> Problem:
-    return Problem(
-        "target.moved",
-        f"{report.target} moved {TRIES} times while the change was to land",
-        f"run `patchq accept {report.id}` again",
-    )
-
-
-def left_below(id: str, on: str) -> Problem:
-    return Problem("depends.failed", f"{id} is on top of {on}, which was left out", None)
-
-
-def sent_back(id: str) -> Problem:
-    return Problem(
-        "review.changes",
-        f"a person asked for changes of {id}, which it is on top of, and no answer has come",
-        f"`patchq accept {id}` lands that one as it is, if you want it so",
-    )
-
-
-def busy(target: str, doing: str) -> Problem:
-    return Problem(
-        "target.busy",
-        f"a work tree is {doing} {target}",
-        f"finish or abort that, then accept again ({target} must not move meanwhile)",
-    )
-
-
-def nothing_left(id: str, target: str) -> Problem:
-    return Problem(
-        "match.identical",
-        f"all that {id} changes is on {target} already",
-        f"nothing is left to land: `patchq discard {id}`",
-    )
 
 
 def changed_by_person(session: Session, report: CommittedReport, why: str) -> Problem:
