@@ -43,6 +43,7 @@ _SESSION_HOME = tempfile.mkdtemp(prefix="patchq-tests-home-")
 _numbers = count()
 
 _GIVEN_DATABASE = os.environ.get("PATCHQ_TEST_DATABASE")
+_GIVEN_FORGE = {name: one for name, one in os.environ.items() if "_FORGE" in name}
 for _name in [name for name in os.environ if name.startswith(("GIT_", "XDG_", "PATCHQ_"))]:
     del os.environ[_name]
 # The tests start some thousand commands; each would compile the whole package anew.
@@ -137,6 +138,12 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgr
     shared = postgres.Shared(folder, _GIVEN_DATABASE)
     yield shared
     shared.close()
+
+
+@pytest.fixture
+def named_forge() -> dict[str, str]:
+    """The variables that name a real forge."""
+    return _GIVEN_FORGE
 
 
 @pytest.fixture

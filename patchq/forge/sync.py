@@ -150,7 +150,8 @@ class Round:
             count = len(step.unsent(proposal, request, talk, self._rules))
             shown = ShownRequest(request.number, request.url, tuple(approved), count)
             self._shown[report.id] = shown
-            yield from step.merge(proposal, request, self._rules)
+            if request.head == self._copies.there(proposal.copy.root):
+                yield from step.merge(proposal, request, self._rules)
 
     def comments(self, report: CommittedReport) -> list[DraftComment]:
         """Return what people wrote on a request that the agent has not got."""

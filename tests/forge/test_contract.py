@@ -1,13 +1,13 @@
 """The contract of an adapter, beside each fake, and beside a real server where one is named.
 
-PATCHQ_TEST_FORGE is the URL of a project for tests, whose main branch gets a commit, and
-PATCHQ_FORGE_TOKEN a token for it; PATCHQ_TEST_FORGE_KIND and PATCHQ_TEST_FORGE_API are the keys
-`kind` and `url` of the section, where the URL does not say enough.
+PATCHQ_TEST_FORGE is the URL of a project for tests, with what git needs to push; its main branch
+gets a commit.  PATCHQ_FORGE_TOKEN is a token for it.  PATCHQ_TEST_FORGE_KIND and
+PATCHQ_TEST_FORGE_API are the keys `kind` and `url` of the section, where the URL says too little.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,24 +22,31 @@ from patchq.gate.git.repository import Repository
 from tests.forge.conftest import Scene
 from tests.helpers.gitrepo import commit_files, git
 
-SERVER = os.environ.get("PATCHQ_TEST_FORGE", "")
-
 
 @pytest.fixture(params=["github", "gitlab", pytest.param("server", marks=pytest.mark.forge)])
-def there(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Project, Path]:
+def there(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    named_forge: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[tuple[Project, Path]]:
     """A project, and a clone of it."""
     if request.param != "server":
         scene = Scene(tmp_path, kind=request.param)
-        return scene.forge, scene.clone
-    if not SERVER:
+        yield scene.forge, scene.clone
+        return
+    if "PATCHQ_TEST_FORGE" not in named_forge:
         pytest.skip("PATCHQ_TEST_FORGE names no project")
     clone = tmp_path / "clone"
-    git("clone", "-q", SERVER, str(clone), cwd=tmp_path)
+    git("clone", "-q", named_forge["PATCHQ_TEST_FORGE"], str(clone), cwd=tmp_path)
+    monkeypatch.setenv("PATCHQ_FORGE_TOKEN", named_forge["PATCHQ_FORGE_TOKEN"])
     keys = {"kind": "PATCHQ_TEST_FORGE_KIND", "url": "PATCHQ_TEST_FORGE_API"}
     given: dict[str, Any] = {
-        key: os.environ[name] for key, name in keys.items() if name in os.environ
+        key: named_forge[name] for key, name in keys.items() if name in named_forge
     }
-    return project_of(Repository.open(clone), Config(forge=Section(**given))), clone
+    forge = project_of(Repository.open(clone), Config(forge=Section(**given)))
+    yield forge, clone
+    forge.wire.close()
 
 
 def test_a_request_from_its_opening_to_its_merge(there: tuple[Project, Path]) -> None:
