@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cached_property
 
 from patchq.forge.contract import CommitStatus, Conversation, Project, PullRequest
 from patchq.gate.git import records
-
-_PATIENCE = 3  # rounds
 
 
 class ForgeReading:
@@ -21,7 +18,6 @@ class ForgeReading:
         self._asked: set[str] = set()
         self._talks: dict[int, tuple[str, Conversation]] = {}
         self.statuses: dict[str, CommitStatus | None] = {}
-        self._waits = Counter[int]()
 
     @cached_property
     def me(self) -> str:
@@ -65,17 +61,6 @@ class ForgeReading:
         if sha not in self.statuses:
             self.statuses[sha] = self._forge.status(sha)
         return self.statuses[sha]
-
-    def may_merge_itself(self, number: int) -> bool:
-        """Return True a few times: the forge may not have seen yet that a request is merged."""
-        self._waits[number] += 1
-        return self._waits[number] <= _PATIENCE
-
-    @property
-    def waits(self) -> bool:
-        """True while the forge is given time to see that a request is merged."""
-        waiting = (number for number, times in self._waits.items() if times <= _PATIENCE)
-        return any(self.requests[number].is_open for number in waiting)
 
     def wrote(self, number: int | None = None, sha: str | None = None) -> None:
         """Read anew what something is written to."""

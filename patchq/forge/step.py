@@ -142,7 +142,7 @@ def step(
         line = f"open a pull request for {branch} into {base}"
         yield Action(line, lambda to: to.open(branch, base, proposal.title, body))
         return
-    if what := dict(_edits(proposal, request)):
+    if what := _edits(proposal, request):
         yield edit(request.number, what)
     yield from _answers(proposal, request.number, talk)
     yield from _decided(proposal, request, talk, rules)
@@ -156,15 +156,14 @@ def _discard(id: str, number: int) -> Action:
     return Action(f"discard {id}, as #{number} was closed", discard, number, decides=True)
 
 
-def _edits(proposal: Proposal, request: PullRequest) -> Iterator[tuple[str, str]]:
+def _edits(proposal: Proposal, request: PullRequest) -> dict[str, str]:
+    """Return the fields of a request that are not as they are to be; a person's title stays."""
     mark = words.mark_in(request.body)
-    if mark and words.digest(request.title) == mark.title != proposal.mark.title:
-        yield "title", proposal.title
+    is_own = mark is not None and words.digest(request.title) == mark.title
+    title = proposal.title if is_own else request.title
     body = words.within(request.body, proposal.block)
-    if body != request.body:
-        yield "body", body
-    if request.base != proposal.base:
-        yield "base", proposal.base
+    wanted = {"title": title, "body": body, "base": proposal.base}
+    return {key: value for key, value in wanted.items() if getattr(request, key) != value}
 
 
 def _answers(proposal: Proposal, number: int, talk: Conversation) -> Iterator[Action]:
@@ -343,7 +342,7 @@ def ended(
 ) -> Iterator[Action]:
     """Yield what is to be done about the request of a change that is decided here.
 
-    `is_merged`: the forge finds its head in the history, and will say so by itself.
+    `is_merged`: the forge finds its head in the history, and will say so by itself soon.
     """
     id, number, state = report.id, request.number, report.state
     if request.is_open and mark.state == "discarded" == state:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from time import sleep, time
+from time import time
 
 from patchq.forge import lines, step, words
 from patchq.forge.contract import Project, PullRequest, seconds
@@ -25,7 +25,7 @@ from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.pull_requests import ForgeRound, ShownRequest
 from patchq.gate.service.cluster import feeder_name
 
-_SETTLE_SECONDS = 1.0  # a forge needs about so long to see that a request is merged
+_PATIENCE_SECONDS = 60.0  # a forge sees within so long that a request is merged
 _MOST_QUIET = 20  # rounds that look at nothing more, as nothing changed
 _MOST_ROUNDS = 8  # in a row, as long as each decides something here
 
@@ -43,11 +43,9 @@ class Sync:
     def rounds(self, gate: Gate, *, dry_run: bool = False) -> None:
         """Make rounds as long as one decides something here."""
         for _ in range(_MOST_ROUNDS):
-            decided = any(one.decides for one in self.round(gate, dry_run=dry_run))
-            if dry_run or not (decided or self.reading.waits):
+            done = self.round(gate, dry_run=dry_run)
+            if dry_run or not any(one.decides for one in done):
                 break
-            if not decided:
-                sleep(_SETTLE_SECONDS)
 
     def round(self, gate: Gate, *, dry_run: bool = False) -> list[Action]:
         """Make one round; return what was done, or in a dry run is to be done."""
@@ -60,8 +58,7 @@ class Sync:
         if 0 < self._quiet < _MOST_QUIET:
             return []
         done = Round(self, session).run(dry_run=dry_run)
-        # What was just done, or waits for the forge, is looked at once more.
-        self._seen = None if done or self.reading.waits else sign
+        self._seen = None if done else sign  # what was just done is looked at once more
         return done
 
     def comments(self, gate: Gate, id: str) -> list[DraftComment]:
@@ -183,9 +180,8 @@ class Round:
         if report is None or report.state in ("proposed", "held", "rejected"):
             return
         tip = session.branches.tip(report.target or "")
-        merged = tip is not None and session.repo.is_ancestor(request.head, tip)
-        if merged and request.is_open and report.state in LANDED:
-            merged = self._reading.may_merge_itself(request.number)
+        is_new = time() - seconds(request.updated.partition(" ")[0]) < _PATIENCE_SECONDS
+        merged = is_new and tip is not None and session.repo.is_ancestor(request.head, tip)
         yield from step.ended(request, report, mark, merged)
 
     def _left_over(self, roots: Collection[str]) -> Iterator[Action]:

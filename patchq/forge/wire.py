@@ -95,13 +95,12 @@ class Wire:
         """Return the things on all pages of a read."""
         return [one for page in self.pages(path, **params) for one in page]
 
-    def write(self, method: str, path: str, body: Mapping[str, Any], url: str = "") -> Any:
+    def write(self, method: str, path: str, body: Mapping[str, Any]) -> Any:
         """Send a change once; return its answer."""
         rest = self._wrote + self._write_seconds - time.monotonic()
-        if rest > 0:
-            self._sleep(rest)
+        self._sleep(max(rest, 0.0))
         try:
-            return self._checked(self._send(method, url or self._url(path), json=body)).json()
+            return self._checked(self._send(method, self._url(path), json=body)).json()
         except ValueError:
             return None
         finally:
@@ -109,26 +108,24 @@ class Wire:
 
     def query(self, text: str, **variables: Any) -> Any:
         """Return the data of a GraphQL query, which is read again where it fails."""
-        answer = self._again(
-            lambda: self._send("POST", self._graphql, json=_asked(text, variables))
-        )
-        return self._data(answer.json())
+        asked = {"query": text, "variables": variables}
+        return self._data(self._again(lambda: self._send("POST", self._graphql, asked)).json())
 
     def mutate(self, text: str, **variables: Any) -> Any:
         """Send a GraphQL mutation once."""
-        return self._data(self.write("POST", "", _asked(text, variables), self._graphql))
+        return self._data(
+            self.write("POST", self._graphql, {"query": text, "variables": variables})
+        )
 
     # ------------------------------------------------------------ one request
 
     @property
     def _graphql(self) -> str:
         """The address beside that of REST, as GitHub and its servers have it."""
-        if self._base.endswith("/api/v3"):
-            return self._base.removesuffix("/v3") + "/graphql"
-        return self._base + "/graphql"
+        return re.sub("(?<=/api)/v3$", "", self._base) + "/graphql"
 
     def _url(self, path: str) -> str:
-        return f"{self._base}/{path.lstrip('/')}"
+        return path if "://" in path else f"{self._base}/{path}"
 
     def _read(self, url: str, params: Mapping[str, str | int]) -> tuple[Any, str]:
         """Return an answer and its `Link`, from the cache where the forge says 304."""
@@ -222,10 +219,6 @@ class Wire:
         if errors := answer.get("errors"):
             raise Rejected(self._plain(f"{self._host}: {errors[0].get('message')}"), 200)
         return answer["data"]
-
-
-def _asked(text: str, variables: Mapping[str, Any]) -> dict[str, Any]:
-    return {"query": text, "variables": dict(variables)}
 
 
 def _detail(error: Any) -> str:

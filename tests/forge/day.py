@@ -34,6 +34,8 @@ def served(fake: Fake) -> Iterator[str]:
     """Serve the fake on this machine; yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = 60
+
         def log_message(self, format: str, *args: object) -> None:
             """Keep quiet."""
 
@@ -58,13 +60,13 @@ def served(fake: Fake) -> Iterator[str]:
         do_GET = do_POST = do_PATCH = do_PUT = answer
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}{fake.prefix}"
     finally:
         server.shutdown()
-        thread.join()
+        thread.join(60)
         server.server_close()
 
 

@@ -217,11 +217,20 @@ class Fake:
         tip = git("rev-parse", base, cwd=self.bare)
         tree = git("merge-tree", "--write-tree", tip, head, cwd=self.bare)
         tree = f"{tip}^{{tree}}" if self.mismerges else tree
-        parents = ["-p", tip] if how == "squash" else ["-p", tip, "-p", head]
         text = message or git("log", "-1", "--format=%B", head, cwd=self.bare)
         who = ["-c", f"user.name={by}", "-c", f"user.email={by}@example.org"]
-        commit = git(*who, "commit-tree", tree, *parents, "-m", text, cwd=self.bare)
+        commit, parents = tip, ["-p", head] if how == "merge" else []
+        if how == "rebase":
+            for one in git("rev-list", "--reverse", f"{tip}..{head}", cwd=self.bare).split()[:-1]:
+                part = git("merge-tree", "--write-tree", commit, one, cwd=self.bare)
+                text_of = git("log", "-1", "--format=%B", one, cwd=self.bare)
+                words = ["commit-tree", part, "-p", commit, "-m", text_of]
+                commit = git(*who, *words, cwd=self.bare)
+        words = ["commit-tree", tree, "-p", commit, *parents, "-m", text]
+        commit = git(*who, *words, cwd=self.bare)
         git("update-ref", f"refs/heads/{base}", commit, tip, cwd=self.bare)
+        with (self.bare / "moves").open("a") as moves:
+            moves.write(f"{tip} {commit} refs/heads/{base}\n")
         values["state"], values["merged_at"] = "closed", self._now()
         self._touch(self.pulls[number])
         return commit

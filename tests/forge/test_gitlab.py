@@ -55,14 +55,28 @@ def fake(scene: Scene) -> GitLabFake:
         ),
         ("git@github.com:acme/demo", {}, "https://api.github.com/repos/acme/demo/pulls"),
         (
-            "https://ghe.acme.org/acme/demo",
+            "ssh://git@ghe.acme.org:2222/acme/demo",
+            {"kind": "github"},
+            "https://ghe.acme.org/api/v3/repos/acme/demo/pulls",
+        ),
+        (
+            "https://me:pw@ghe.acme.org/a/prefix/acme/demo.git/",
             {"kind": "github"},
             "https://ghe.acme.org/api/v3/repos/acme/demo/pulls",
         ),
         ("https://git.acme.org/acme/demo", {}, None),
         ("/srv/acme/demo", {"kind": "gitlab"}, None),
     ],
-    ids=["groups", "own-server", "below-a-path", "github", "enterprise", "unknown", "no-host"],
+    ids=[
+        "groups",
+        "own-server",
+        "below-a-path",
+        "github",
+        "ssh",
+        "enterprise",
+        "unknown",
+        "no-host",
+    ],
 )
 def test_the_remote_and_the_section_tell_the_project(
     tmp_path: Path,

@@ -222,7 +222,10 @@ def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Repo
     returns the ones that changed."""
     changed = list[Report]()
     for report in list(history.waiting(session, ids)):
-        sighting, id = history.observe(session, report), report.id
+        id = report.id
+        if session.repo.ref_target(records.WAITING + id) is None:
+            continue  # it ended with one that stands on it
+        sighting = history.observe(session, report)
         if sighting.state == "proposed":
             if waits_for_its_agent(report):  # a crash may have come before its note
                 notes.add(session, report)
