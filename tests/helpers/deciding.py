@@ -11,6 +11,7 @@ import pygit2
 
 from patchq.core.model.values import Source
 from patchq.gate.config.schema import Config
+from patchq.gate.git.branches.local import LocalBranches
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.process import process
@@ -70,7 +71,10 @@ class Bench:
             self._commit(row.since, commit)
         queue = StoreQueue(self.place / ".patchq")
         repo = Repository.open(self.place)
-        session = compose(RepoContext(repo, queue, self.place / ".patchq", row.config, "main"))
+        branches = LocalBranches(repo)
+        session = compose(
+            RepoContext(repo, queue, self.place / ".patchq", row.config, "main", branches)
+        )
         text = row.response.replace(BASE, commit).replace(ROOT, str(self.place))
         raw = text.encode("utf-8", "surrogateescape")
         self._count += 1

@@ -207,7 +207,7 @@ def ends_before_long(repo: Path, what: str) -> int:
     was killed over what is held."""
     for deaths in range(20):
         command = [sys.executable, "-c", LANDS_LITTLE, what]
-        done = subprocess.run(command, cwd=repo, check=False).returncode
+        done = subprocess.run(command, cwd=repo, check=False, timeout=300).returncode
         if done == 0 or ever_held(repo):
             return deaths
     raise AssertionError("the others do not go on")

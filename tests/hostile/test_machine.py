@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.gate.service.test_daemon import batches, below, configure, wait_for, watching
-from tests.helpers.command import block, drop, fresh
+from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.gitrepo import git, make_repo
 
 YEARS = 10 * 365 * 24 * 3600
@@ -36,7 +36,7 @@ sys.exit(main(["run"]))
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
-    subprocess.run([sys.executable, "-m", "patchq", "init"], cwd=repo, check=True)
+    patchq("init", cwd=repo)
     git("checkout", "-q", "--detach", cwd=repo)
     queue = "queue: {settle_seconds: 0.2, retention_days: 30}\n"
     configure(repo, f"mode: auto\ntarget: main\n{queue}")
@@ -61,7 +61,7 @@ def test_g11_two_daemons_without_a_lock_land_each_batch_once(repo: Path) -> None
                 time.sleep(0.15)
                 lock.unlink(missing_ok=True)
             for process in several:
-                process.wait()
+                process.wait(120)
             if not texts and not [*(repo / ".patchq/inbox").iterdir()]:
                 break
     assert fresh("run", cwd=repo).code == 0, log.read_text()
@@ -74,7 +74,7 @@ def test_g11_two_daemons_without_a_lock_land_each_batch_once(repo: Path) -> None
 def test_g16_a_clock_that_jumps_reorders_and_prunes_nothing(repo: Path) -> None:
     for number, jumps in enumerate(("0", f"{YEARS}", f"{-YEARS}", f"0,{YEARS},{-YEARS},0")):
         drop(repo / ".patchq", {f"r{number}.md": new_file(number)})
-        subprocess.run([sys.executable, "-c", JUMPS, jumps], cwd=repo, check=True)
+        subprocess.run([sys.executable, "-c", JUMPS, jumps], cwd=repo, check=True, timeout=120)
     reports = [json.loads(path.read_bytes()) for path in below(repo, "done")]
     assert [(told["id"], told["state"]) for told in reports] == [
         (f"r{number}", "applied") for number in range(4)

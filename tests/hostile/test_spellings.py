@@ -43,16 +43,12 @@ LINES: dict[str, Way] = {
     "block-delete": GONE.format,
     "block-rename": lambda path: MOVED.format(path, "z.txt"),
     "block-rename-to": lambda path: MOVED.format("here.txt", path),
-    "block-ticked": lambda path: block(f"`{path}`", "", "x\n"),
-    "block-in-info": lambda path: f"```python:{path}{EDIT}```\n",
     "find": lambda path: f"FILE: {path}\n\n{FOUND}",
     "diff-create": lambda path: diff("/dev/null", f"b/{path}", "@@ -0,0 +1 @@\n+x"),
-    "diff-edit": lambda path: diff(f"a/{path}", f"b/{path}", "@@ -1 +1 @@\n-one\n+two"),
     "diff-delete": lambda path: diff(f"a/{path}", "/dev/null", "@@ -1 +0,0 @@\n-one"),
     "diff-rename-to": lambda path: (
         f"diff --git a/here.txt b/{path}\nrename from here.txt\nrename to {path}\n"
     ),
-    "diff-fenced": lambda path: f"{path}\n```diff\n@@ -1 +1 @@\n-one\n+two\n```\n",
     "v4a-create": lambda path: patch(f"*** Add File: {path}", "+x"),
     "v4a-edit": lambda path: patch(f"*** Update File: {path}", "-one", "+two"),
     "v4a-delete": lambda path: patch(f"*** Delete File: {path}"),
@@ -65,10 +61,6 @@ LINES: dict[str, Way] = {
 DATA: dict[str, Way] = {
     "call-create": lambda path: json.dumps({"path": path, "old_str": "", "new_str": "x\n"}),
     "call-edit": lambda path: json.dumps({"path": path, "old_str": "one", "new_str": "two"}),
-    "call-write": lambda path: json.dumps(
-        {"name": "write_file", "arguments": {"path": path, "content": "two\n"}}
-    ),
-    "editor": lambda path: json.dumps({"command": "create", "path": path, "file_text": "x\n"}),
     "script": lambda path: json.dumps(
         {"file": path, "edits": [
             {"type": "delete", "anchor": {"type": "line_pattern", "selected": "one"}}]}
@@ -80,7 +72,6 @@ DATA: dict[str, Way] = {
             "searchPattern": {"before": "", "target": "one", "after": "\n"}}]}
     ),
     "header-block": lambda path: headed(path, block("", "", "x\n").lstrip("\n")),
-    "header-find": lambda path: headed(path, FOUND),
     "header-indexed": lambda path: headed(path, indexed()),
 }  # fmt: skip
 """Where a path is a text in quotes."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import logging
 import re
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from patchq.core import formats
 from patchq.core.model.values import FileChange
 from patchq.core.plan import syntax
 from patchq.core.text import quote
-from patchq.gate.report import logs, secrecy
+from patchq.gate.report import secrecy
 from tests.gate.hooks.test_builtin import SECRETS
 from tests.gate.report.test_page import outside_of_quotations
 from tests.helpers.command import block, drop, patchq
@@ -82,20 +81,16 @@ DEEP = "[" * 100_000
 REFUSED: dict[str, tuple[str | bytes, str]] = {
     "p01-nul": (b"a.txt\n<<<<<<< SEARCH\ntwo\n=======\n2\0\n>>>>>>> REPLACE\n", "not_text"),
     "p01-nul-in-a-path": (raw("x\\u0000y", "z\\n"), "path.invalid"),
-    "p01-nul-in-a-message": (front('message: "a\\0b"'), "frontmatter.value"),
     "p01-nul-in-an-id": (front('id: "a\\0b"'), "frontmatter.value"),
     "p02-latin-1": (block("a.txt", "two\n", "2 \u00fc\n").encode("latin-1"), "not_text"),
     "p02-utf-16": (block("a.txt", "two\n", "2\n").encode("utf-16"), "not_text"),
-    "p02-utf-32": (block("a.txt", "two\n", "2\n").encode("utf-32-be"), "not_text"),
     "p02-overlong": (block("a.txt", "two\n", "2\n").encode() + b"\xc0\xaf", "not_text"),
     "p02-surrogate": (block("a.txt", "two\n", "2\n").encode() + b"\xed\xa0\x80", "not_text"),
-    "p02-surrogate-escaped": (raw("n.txt", "a\\ud800b\\n"), "response"),
     "p02-surrogate-in-a-path": (raw("n\\udc80", "b\\n"), "response"),
     "p04-matches-everywhere": (block("many.txt", "x\n", "y\n"), "match.ambiguous"),
     "p04-alike": (block("alike.txt", "line 9\nline 1\n", "y\n"), "match"),
     "p05-aliases": (front(*ALIASES.splitlines(), "id: *i"), "frontmatter"),
     "p05-merge": (front("id: x", "a: &a {x: 1}", "<<: [*a, *a]"), "frontmatter"),
-    "p05-depth": (front("id: " + DEEP[:5_000]), "frontmatter.value"),
     "p05-tag": (front("id: !!python/object/apply:os.system [id]"), "frontmatter.value"),
     "p05-digits": (front("bytes: " + "9" * 60_000), "frontmatter.value"),
     "p05-keys": (front("id: x", *(f"k{number}: 1" for number in range(5_000))), "frontmatter"),
@@ -111,7 +106,6 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
         f'{{"path": "a.txt", "insert_line": {"9" * 100_000}, "new_str": "y"}}',
         "unreadable_edit",
     ),
-    "p06-huge-line": ('{"path": "a.txt", "insert_line": 1e999, "new_str": "y"}', "unreadable_edit"),
     "p06-depth": (f'{{"old_str": {DEEP}', "response"),
     "p09-overlap": (
         block("a.txt", "one\ntwo\n", "1\n2\n") + block("a.txt", "two\nthree\n", "2\n3\n"),
@@ -142,16 +136,13 @@ def test_p04_a_quote_that_is_nearly_everywhere_is_looked_for_in_bounded_time(rep
     assert "match.none" in told
 
 
-FLOODS = {
-    "fences": "```\n", "fences with a language": "```python\n", "nested": "````\n```\n",
-    "tildes": "~~~\n", "lines": "x\n", "blank": "\n", "braces": "{\n", "objects": '{"a": 1}\n',
-    "empty objects": "{}\n", "lists": "[\n", "diff fences": "```diff\n", "quotes": "> \n",
-    "markers": "=======\n", "json fences": "```json\n{}\n```\n", "paths": "a.txt\n",
-    "objects of scripts": "{ key: 1 }\n",
-}  # fmt: skip
+FLOODS = (
+    "```\n", "````\n```\n", "x\n", "{\n", '{"a": 1}\n', "[\n", "```diff\n", "=======\n",
+    "```json\n{}\n```\n", "a.txt\n", "{ key: 1 }\n",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("unit", FLOODS.values(), ids=FLOODS)
+@pytest.mark.parametrize("unit", FLOODS, ids=repr)
 def test_p03_many_small_lines_cost_what_they_are_long(unit: str) -> None:
     def cost(count: int) -> int:
         return effort(lambda: formats.parse(unit * count, FILES.__contains__))
@@ -237,9 +228,7 @@ def test_g10_only_patchqs_own_trailers_count(repo: Path) -> None:
     assert not re.search(r"^(?:Signed-off-by|Patchq-Batch: forged)", message, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    "author", ["A\\nparent 0 <a@x>", "A <a@x>\\ncommitter B <b@x>", "A <a\\n@x>", "A\\0 <a@x>"]
-)
+@pytest.mark.parametrize("author", ["A <a@x>\\ncommitter B <b@x>", "A\\0 <a@x>"])
 def test_g10_no_author_breaks_out_of_the_commits_header(repo: Path, author: str) -> None:
     with operators_file(repo).open("a") as config:
         config.write("commit: {author_from_response: true}\n")
@@ -342,12 +331,6 @@ def test_h07_a_secret_that_goes_away_is_no_reason_and_not_repeated(tmp_path: Pat
     told = given(repo, {"out": block("a.py", f"a = '{TOKEN}'\n", "a = read()\n")})["out"]
     assert told["state"] == "applied"
     assert TOKEN not in json.dumps(told)
-
-
-def test_h07_no_secret_reaches_the_log() -> None:
-    record = logging.LogRecord("patchq", logging.INFO, "", 1, "said: %s", (TOKEN,), None)
-    formatter = logs._Text(())
-    assert TOKEN not in formatter.format(record)
 
 
 GUESSED = {"password", "json", "env", "address"}

@@ -40,6 +40,7 @@ def typed(program: str, directory: Path) -> list[str]:
         capture_output=True,
         text=True,
         check=False,
+        timeout=600,
     )
     assert not run.stderr
     return [line.rpartition("[")[2] for line in run.stdout.splitlines() if ": error:" in line]
@@ -55,7 +56,7 @@ def test_what_a_program_uses_is_typed(tmp_path: Path) -> None:
 def test_a_program_hands_a_change_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repo = make_repo(tmp_path / "repo", {"hello.py": 'print("hello")\n'})
     monkeypatch.chdir(repo)
-    subprocess.run([sys.executable, "-m", "patchq", "watch", "--detach"], check=True)
+    subprocess.run([sys.executable, "-m", "patchq", "watch", "--detach"], check=True, timeout=120)
     try:
         exec(compile(GATE, "docs/feeding.md", "exec"), {})
     finally:

@@ -77,8 +77,9 @@ def console(checkout: Path, text: str) -> None:
     for step in text.removeprefix("$ ").split("\n$ "):
         command, _, expected = step.rstrip("\n").partition("\n")
         done = subprocess.run(
-            ["sh", "-c", command], cwd=checkout, capture_output=True, text=True, check=False
-        )
+            ["sh", "-c", command],
+            cwd=checkout, capture_output=True, text=True, check=False, timeout=300,
+        )  # fmt: skip
         said = f"$ {command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
         if expected:
             assert done.stdout.rstrip("\n") == expected, said

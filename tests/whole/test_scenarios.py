@@ -6,7 +6,7 @@ further response, sent once the first has landed; what is expected is then expec
 `config.yaml` is the configuration, `setup.sh` runs in the repository before.  `proposed` holds the
 warnings for which auto mode asks a person.
 
-Those in `REMOTE` land on a remote as well.
+Those in `ELSEWHERE` land in a bare repository and on a remote as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from patchq.gate.report.schema import Report
 from tests.helpers.command import drop, patchq
 from tests.helpers.gitrepo import git, write_config
 
-REMOTE = {
+ELSEWHERE = {
     "already-landed", "base-moved-beside", "create", "edit-and-delete", "follow-up", "not-there",
     "path-to-review", "rename-and-edit",
 }  # fmt: skip
@@ -83,7 +83,7 @@ def repository(given: Path, tmp_path: Path) -> Path:
     git("add", "--force", ".", cwd=repo)
     git("commit", "-q", "-m", "Start", cwd=repo)
     if (given / "setup.sh").exists():
-        subprocess.run(["sh", "-e", str(given / "setup.sh")], cwd=repo, check=True)
+        subprocess.run(["sh", "-e", str(given / "setup.sh")], cwd=repo, check=True, timeout=60)
     return repo
 
 
@@ -114,12 +114,9 @@ def problems(told: dict[str, Any], severity: str) -> list[tuple[str, int | None]
 
 def kinds(scenario: str) -> list[str]:
     """A refusal is the same in every mode."""
-    found = ["review", "bare"]
-    if not (SCENARIOS / scenario / "refused").exists():
-        found.append("auto")
-    if scenario in REMOTE:
-        found.append("remote")
-    return found
+    refused = (SCENARIOS / scenario / "refused").exists()
+    modes = ["review"] if refused else ["review", "auto"]
+    return [*modes, "bare", "remote"] if scenario in ELSEWHERE else modes
 
 
 @pytest.mark.parametrize(("scenario", "kind"), [(s, k) for s in NAMES for k in kinds(s)])

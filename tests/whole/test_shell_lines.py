@@ -123,8 +123,9 @@ class Place:
             patchq(*words[1:], cwd=where)
         else:
             done = subprocess.run(
-                ["sh", "-ec", line], cwd=where, capture_output=True, text=True, check=False
-            )
+                ["sh", "-ec", line],
+                cwd=where, capture_output=True, text=True, check=False, timeout=120,
+            )  # fmt: skip
             assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
 

@@ -78,26 +78,19 @@ THREE = (
 )
 
 
-def test_t010_large_by_lines() -> None:
-    assert is_large_file("x\n" * 501)
+@pytest.mark.parametrize(
+    ("text", "large"),
+    [("x\n" * 501, True), ("x" * 15_001, True), ("a line of some thirty letters.\n" * 100, False)],
+    ids=["T010", "T020", "T030"],
+)
+def test_t010_large_by_lines(text: str, large: bool) -> None:
+    assert is_large_file(text) == large
 
 
-def test_t020_large_by_bytes() -> None:
-    assert is_large_file("x" * 15_001)
-
-
-def test_t030_small() -> None:
-    assert not is_large_file("a line of some thirty letters.\n" * 100)
-
-
-def test_t040_parse_valid() -> None:
-    (edit,), problems = parsed(changes(THREE[0]), {"a.py": ORIGINAL})
-    assert (edit.path, edit.description, problems) == ("a.py", "change 1", ())
-
-
-def test_t050_parse_multiple() -> None:
-    edits, _ = parsed(changes(*THREE), {"a.py": ORIGINAL})
+def test_t040_t050_parse() -> None:
+    edits, problems = parsed(changes(*THREE), {"a.py": ORIGINAL})
     assert [edit.description for edit in edits] == ["change 1", "change 2", "change 3"]
+    assert ({edit.path for edit in edits}, problems) == ({"a.py"}, ())
 
 
 def test_t060_parse_malformed() -> None:
@@ -107,13 +100,7 @@ def test_t060_parse_malformed() -> None:
     assert problem.line
 
 
-def test_t070_apply_single_change() -> None:
-    assert made({"a.py": ORIGINAL}, changes(THREE[1])) == {
-        "a.py": ORIGINAL.replace("return 1", "return 10")
-    }
-
-
-def test_t080_apply_multiple_changes() -> None:
+def test_t070_t080_apply_changes() -> None:
     wanted = ORIGINAL
     for find, replacement in THREE:
         wanted = wanted.replace(find, replacement)
@@ -469,9 +456,8 @@ MAP = (ROOT / "docs/sources.md").read_text()
 NAMED = sorted(set(re.findall(r"`((?:patchq|tests|bench)/[\w/]+\.py)`", MAP)))
 
 
-@pytest.mark.parametrize("path", NAMED)
-def test_the_map_names_files_that_there_are(path: str) -> None:
-    assert (ROOT / path).is_file()
+def test_the_map_names_files_that_there_are() -> None:
+    assert [path for path in NAMED if not (ROOT / path).is_file()] == []
 
 
 def test_the_map_names_tests_that_there_are() -> None:

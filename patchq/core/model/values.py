@@ -408,50 +408,8 @@ class RulesOrigin(Struct, frozen=True):
     blob: str | None = None
 
 
-class ResponseVerdict(Struct, frozen=True):
-    """Decision on one response; `timings` are milliseconds, by stage."""
-
-    id: str
-    state: State
-    source: Source
-    mode: Mode
-    target: str | None = None
-    duplicate_of: str | None = None
-    base: Base | None = None
-    edits: tuple[EditOutcome, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    diff: str = ""
-    timings: Mapping[str, float] = field(default_factory=dict)
-    hooks: tuple[HookRun, ...] = ()
-    corrections: tuple[Correction, ...] = ()
-    rules: RulesOrigin | None = None
-
-
 class StandsOn(Struct, frozen=True):
     """The batch on whose proposal another one's branch is built, and the commit of it (hex)."""
 
     batch: str
     commit: str
-
-
-class Outcome(ResponseVerdict, frozen=True):
-    """Everything that a report tells of one response; see `report.py` for the JSON."""
-
-    agent: str | None = None
-    model: str | None = None
-    commit: str | None = None
-    tree: str | None = None
-    branch: str | None = None
-    stands_on: StandsOn | None = None
-    subject: str = ""
-    received: float | None = None
-    decided: float | None = None
-    """Seconds since the epoch."""
-    retries: str | None = None
-    attempts: tuple[Attempt, ...] = ()
-    prompt: str | None = None
-    """The text to send on, where it is known already."""
-    instructions: str = ""
-    """How edits are written, in the form that the response has."""
-    foreseen: bool = False
-    """Of a dry run: no batch has this id."""

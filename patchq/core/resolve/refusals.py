@@ -98,8 +98,9 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
 def _code(op: Op, missed: Missed) -> str:
     why = missed.why
     if isinstance(op, Anchored):
-        why = "ambiguous" if why == "unwritable" else why
-        return f"anchor.{why if why in ('ambiguous', 'invented') else 'none'}"
+        if why == "invented":
+            return "anchor.invented"
+        return "anchor.ambiguous" if why in ("ambiguous", "unwritable") else "anchor.none"
     if why == "count" and (isinstance(op, ReplaceText) or not missed.detail.isdecimal()):
         return "match.count"  # too many places, or a stated number of them, are the reason
     return "match.ambiguous" if why == "ambiguous" else "match.none"

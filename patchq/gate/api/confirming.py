@@ -11,7 +11,6 @@ from patchq.gate.api import dry_run
 from patchq.gate.pipeline import selection
 from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue import Claim
-from patchq.gate.report import document
 
 
 class Question:
@@ -38,7 +37,7 @@ class Question:
             chosen = selection.select(self._edits, only, frozenset())
             self.choice = Choice(edits=chosen.taken, left=chosen.left)
         decision = dry_run.preview(self._session, self._claim, self.choice)
-        self.report = document.to_json(decision.outcome())
+        self.report = decision.report()
         stuck = any(problem.code.startswith("worktree.") for problem in decision.problems)
         # A work tree keeps it from landing, or the proposal below it, which waits.
         self.lands = decision.state == "proposed" and not stuck and not decision.on

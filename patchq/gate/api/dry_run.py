@@ -18,7 +18,6 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.report import document
 from patchq.gate.report.schema import Report
 from patchq.gate.report.secrecy import batch_id
 
@@ -31,7 +30,7 @@ def foresee(session: Session, data: bytes, name: str, *, corrects: bool) -> Repo
     with suppress(Unreachable):  # then it would be held for that
         session.branches.refresh(within=session.config.landing.poll_seconds)
     decision = preview(session, unread(session, data, name))
-    return document.to_json(foreseen.foreseen(decision, session).outcome())
+    return foreseen.foreseen(decision, session).report()
 
 
 def preview(session: Session, claim: Claim, choice: Choice | None = None) -> Decision:

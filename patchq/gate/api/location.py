@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.gate.config import config_file
-from patchq.gate.config.config_file import FILE, OWN_FILE
+from patchq.gate.config.config_file import FILE, OPERATORS_FILE
 from patchq.gate.config.schema import Config, Queue
 from patchq.gate.errors import ObjectDamaged, UsageError
 from patchq.gate.git import files, records
@@ -65,7 +65,7 @@ class Location(Struct, frozen=True):
     @property
     def draft(self) -> Path:
         """The configuration file that people edit here: it need not be the one that counts."""
-        own = self.repo.commondir / OWN_FILE
+        own = self.repo.commondir / OPERATORS_FILE
         return self.options.config or (
             own if self.workdir is None or own.exists() else self.workdir / FILE
         )
@@ -98,7 +98,7 @@ class Location(Struct, frozen=True):
             if rules.of_operator(self.repo, self.options.config):
                 raise
             known = isinstance(error, HomeGone | config_file.ConfigError)
-            return GateRules(trouble=error, home=recorded(self.repo.commondir) if known else None)
+            return GateRules(fault=error, home=recorded(self.repo.commondir) if known else None)
 
     def difference(self, found: GateRules) -> tuple[str, str] | None:
         """Return how the work tree's configuration differs from what counts, and what to do."""

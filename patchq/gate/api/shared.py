@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from patchq.gate.api import Gate
 from patchq.gate.api.location import Options
-from patchq.gate.config.config_file import OWN_FILE
+from patchq.gate.config.config_file import OPERATORS_FILE
 from patchq.gate.config.schema import Limits
 from patchq.gate.errors import Fault, RepositoryFault, UsageError
 from patchq.gate.pipeline.rules import renewed
@@ -73,7 +73,7 @@ class SharedGate:
                 f"there is no repository in {common} any more",
                 "put it back, or start the server again where the repository is",
             )
-        files = self._gate.options.config or common / OWN_FILE, common / "config"
+        files = self._gate.options.config or common / OPERATORS_FILE, common / "config"
         return [*map(stamp, files), there, known and renewed(location.repo, known) is known]
 
 

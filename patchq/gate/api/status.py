@@ -11,7 +11,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from patchq.core.model.values import Outcome, Source
 from patchq.gate.api import finding
 from patchq.gate.api.rows import Block, ChangeRow, Filter, collisions, with_risk, with_sizes
 from patchq.gate.git import records
@@ -25,7 +24,7 @@ from patchq.gate.queue.events import Events
 from patchq.gate.queue.hand import activities, activity_text, stem_id
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import document
-from patchq.gate.report.schema import Report, has_commit
+from patchq.gate.report.schema import Report, SourceEntry, has_commit
 from patchq.gate.review import from_git, pull_requests
 from patchq.gate.service.check import Finding, troubles
 
@@ -147,9 +146,8 @@ def _rows(context: RepoContext) -> Iterator[ChangeRow]:
 
 def _unseen(context: RepoContext, id: str) -> Report:
     """Return the report of a held change that has not been looked at yet."""
-    return document.to_json(
-        Outcome(id=id, state="held", source=Source("", "", 0), mode=context.config.mode)
-    )
+    source = SourceEntry(name="", sha256="", bytes=0)
+    return Report(id=id, state="held", source=source, mode=context.config.mode)
 
 
 def _proposals(context: RepoContext) -> Iterator[tuple[Report, str]]:
@@ -169,7 +167,7 @@ def _proposals(context: RepoContext) -> Iterator[tuple[Report, str]]:
 def _troubles(context: RepoContext) -> Iterator[Finding]:
     """Yield what keeps the queue from working, or its rules from being the work tree's."""
     rules = context.judged_by
-    if fault := rules.trouble:
+    if fault := rules.fault:
         cure = f"{fault.hint}; a daemon keeps the rules that it has" if fault.hint else ""
         yield Finding("rules", "fatal", "; ".join(fault.message.splitlines()), cure)
     elif other := difference(context.repo, rules):

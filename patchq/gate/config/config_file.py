@@ -19,7 +19,7 @@ S = TypeVar("S", bound=Section)
 Flaw = tuple[int, int, str, str]
 
 # The file in the home branch's tree, and the operator's own in the git directory.
-FILE, OWN_FILE = ".patchq.yaml", "patchq.yaml"
+FILE, OPERATORS_FILE = ".patchq.yaml", "patchq.yaml"
 
 
 class ConfigError(UsageError):

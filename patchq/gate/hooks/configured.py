@@ -74,48 +74,48 @@ class Step(Struct, frozen=True):
 
 
 class Steps(Struct, frozen=True):
-    """All hooks of a configuration, each stage's in their order."""
+    """All hooks of a configuration by their stages; `fixes` run before `pre_commit`."""
 
-    plan: tuple[Step, ...] = ()
-    fixing: tuple[Step, ...] = ()
-    checking: tuple[Step, ...] = ()
-    after: tuple[Step, ...] = ()
-    rejected: tuple[Step, ...] = ()
+    pre_apply: tuple[Step, ...] = ()
+    fixes: tuple[Step, ...] = ()
+    pre_commit: tuple[Step, ...] = ()
+    post_commit: tuple[Step, ...] = ()
+    post_reject: tuple[Step, ...] = ()
 
     @property
     def each(self) -> tuple[Step, ...]:
         """The hooks that check every commit by itself."""
-        return tuple(step for step in self.checking if step.hook.each)
+        return tuple(step for step in self.pre_commit if step.hook.each)
 
     @property
     def joined(self) -> tuple[Step, ...]:
         """The hooks that check the joined tree of a train."""
-        return tuple(step for step in self.checking if not step.hook.each)
+        return tuple(step for step in self.pre_commit if not step.hook.each)
 
     @property
     def alone(self) -> Steps:
         """The hooks that judge each member of a train by itself."""
-        return replace(self, checking=self.each)
+        return replace(self, pre_commit=self.each)
 
     @property
     def judges(self) -> Steps:
         """The hooks that are functions of this process, and cost nothing."""
-        return Steps(plan=tuple(step for step in self.plan if step.judge is not None))
+        return Steps(pre_apply=tuple(step for step in self.pre_apply if step.judge is not None))
 
     @property
     def following(self) -> tuple[Step, ...]:
         """The hooks that follow verdicts."""
-        return (*self.after, *self.rejected)
+        return (*self.post_commit, *self.post_reject)
 
     @property
     def before(self) -> bool:
         """True if a hook is to be asked before a commit lands."""
-        return bool(self.plan or self.fixing or self.checking)
+        return bool(self.pre_apply or self.fixes or self.pre_commit)
 
     @property
     def parallel(self) -> bool:
         """True if a process is started for that."""
-        return any(step.judge is None for step in (*self.plan, *self.fixing, *self.checking))
+        return any(step.judge is None for step in (*self.pre_apply, *self.fixes, *self.pre_commit))
 
 
 def steps(config: Config, git_hooks: Path | None) -> Steps:
@@ -128,11 +128,11 @@ def steps(config: Config, git_hooks: Path | None) -> Steps:
         return tuple(step for step in every if (step.hook.stage, step.hook.fixes) == (stage, fixes))
 
     return Steps(
-        plan=of("pre-apply"),
-        fixing=of("pre-commit", fixes=True),
-        checking=of("pre-commit"),
-        after=of("post-commit"),
-        rejected=of("post-reject"),
+        pre_apply=of("pre-apply"),
+        fixes=of("pre-commit", fixes=True),
+        pre_commit=of("pre-commit"),
+        post_commit=of("post-commit"),
+        post_reject=of("post-reject"),
     )
 
 

@@ -212,7 +212,7 @@ def replaces(session: Session, head: Head) -> str:
     for _ in range(_MOST_TRIES):
         if report is None:
             break
-        *_, last = depends.successors(session, report.id)
+        last, _ = depends.standing(session, report.id, {"superseded"})
         now = session.queue.load(last)
         if now and now.state in WAITING:
             return last

@@ -56,7 +56,7 @@ class Refusal(Struct, frozen=True):
 
 def judge_message(message: str) -> list[Refusal]:
     """Return the problems of a commit's message."""
-    return [Refusal(problem) for problem in checks.words(message, "")]
+    return [Refusal(problem) for problem in checks.secrets_in_words(message, "")]
 
 
 def judge_staged(session: Session) -> list[Refusal]:
@@ -71,7 +71,7 @@ def judge_staged(session: Session) -> list[Refusal]:
     head = git.output("rev-parse", "-q", "--verify", "HEAD").decode().strip()
     tree = git.output("write-tree").decode().strip()
     commit = git.output("commit-tree", tree, "-p", head, "-m", _MAIL).decode().strip()
-    found = [*checks.words("", _author(git, workdir))]
+    found = [*checks.secrets_in_words("", _author(git, workdir))]
     found += _errors(checks.judge_commit(session, head, commit))
     if not found:
         found = _asked(session, _MAIL, session.repo.head_branch() or "", head, commit, _BOTH)
@@ -142,7 +142,7 @@ def _of_commit(
     """Yield the problems of one commit of a push; of a merge, those that no parent has."""
     repo = session.repo
     (info,) = repo.commits(commit, limit=1)
-    yield from checks.words(info.message, info.author)
+    yield from checks.secrets_in_words(info.message, info.author)
     parent = parents[0] if parents else _nothing(git)
     changed = [set(repo.changes(other, commit)) for other in parents[1:]]
     own = set.intersection(*changed) if changed else None

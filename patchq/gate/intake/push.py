@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from unicodedata import category
 
 from msgspec import Struct
@@ -21,9 +21,8 @@ NAMESPACE = "refs/for/"
 WAITS_SECONDS = 600.0
 _MOST_REASON = 300
 _MOST_VALUE = 10_000
-_KEYS = {"id": "id", "message": "message", "agent": "agent", "model": "model", "retries": "retries"}
 _IDS = {"id", "retries", "depends-on"}
-NAMES = sorted([*_KEYS, "depends-on", "timeout"])
+NAMES = ("agent", "depends-on", "id", "message", "model", "retries", "timeout")
 _ELSEWHERE = {
     "target": "the target is what you push to: refs/for/BRANCH",
     "base": "the base is where the commits leave the target",
@@ -48,8 +47,8 @@ class Push(Struct, frozen=True):
 class PushOptions(Struct, frozen=True):
     """Options of a push: keys of the front matter, and the seconds that the pusher waits."""
 
-    keys: dict[str, object]
-    seconds: float = WAITS_SECONDS
+    keys: dict[str, Any]
+    seconds: float
 
 
 def hear(reader: BinaryIO, writer: BinaryIO, limit: int) -> Push:
@@ -83,35 +82,27 @@ def answer(writer: BinaryIO, push: Push, reason: str | None) -> None:
 
 def push_options(options: Iterable[str]) -> PushOptions:
     """Return the parsed options; `UsageError` for one that is wrong."""
-    keys: dict[str, object] = {}
-    seconds = None
-    before = list[str]()
+    keys: dict[str, Any] = {}
     for option in options:
-        name, equals, value = option.partition("=")
+        name, _, value = option.partition("=")
+        key, several = name.replace("-", "_"), name == "depends-on"
         if name not in NAMES:
             hint = _ELSEWHERE.get(name, f"there are: {', '.join(NAMES)}")
             raise UsageError(f"there is no push option {name[:100]!r}", hint)
-        if not equals or not value.strip():
-            raise UsageError(f"the push option {name} has no value", f"say it as {name}=…")
-        if len(value) > _MOST_VALUE or any(category(letter) == "Cc" for letter in value):
+        if not value.strip() or len(value) > _MOST_VALUE or "Cc" in map(category, value):
             raise UsageError(
-                f"the push option {name} holds a control character, or more than "
+                f"the push option {name} has no value, holds a control character, or more than "
                 f"{_MOST_VALUE} characters",
-                "give it a plain line",
+                f"say it as {name}=…, in a plain line",
             )
-        for id in value.split(",") if name in _IDS else ():
-            _check_id(name, id.strip())
-        if name == "depends-on":
-            before += [id.strip() for id in value.split(",")]
-        elif name in keys or (name == "timeout" and seconds is not None):
+        if key in keys and not several:
             raise UsageError(f"the push option {name} is given twice", "give it once")
-        elif name == "timeout":
-            seconds = _seconds(value)
-        else:
-            keys[_KEYS[name]] = value
-    if before:
-        keys["depends_on"] = before
-    return PushOptions(keys, WAITS_SECONDS if seconds is None else seconds)
+        ids = [id.strip() for id in value.split(",")] if name in _IDS else []
+        for id in ids:
+            _check_id(name, id)
+        keys[key] = [*keys.get(key, ()), *ids] if several else value
+    seconds = _seconds(keys.pop("timeout", f"{WAITS_SECONDS}"))
+    return PushOptions(keys, seconds)
 
 
 def _check_id(name: str, id: str) -> None:

@@ -28,7 +28,7 @@ from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Parcel
-from patchq.gate.report import document, page
+from patchq.gate.report import page
 from patchq.gate.report.schema import Report
 
 _LOG = logging.getLogger("patchq")
@@ -53,9 +53,7 @@ class Landed(Struct, frozen=True):
 
 
 def publication(decision: Decision) -> Publication:
-    report = document.to_json(decision.outcome())
-    if decision.review:
-        report = document.with_state(report, report.state, review=decision.review)
+    report = decision.report()
     return Publication(decision, report, page.to_markdown(report))
 
 

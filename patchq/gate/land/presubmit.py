@@ -21,7 +21,7 @@ from patchq.gate.git import records
 from patchq.gate.pipeline import mode, stages
 from patchq.gate.pipeline.progress import CandidateCommit, Decision, Target, crashed
 from patchq.gate.pipeline.session import Session
-from patchq.gate.report import document, logs
+from patchq.gate.report import logs
 
 if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
     from patchq.gate.hooks.configured import Step, Steps
@@ -49,7 +49,7 @@ def take(
         return _of_hook(decision, hook)
     paths = mode.touched(changes)
     target = Target(candidate.target, candidate.parent)
-    decision = mode.ruled(decision, Plan(changes), target, session, known=known)
+    decision = mode.choose(decision, Plan(changes), target, session, known=known)
     if not decision.lands:
         return decision
     return replace(
@@ -201,8 +201,8 @@ class _Check(Struct, frozen=True):
     def _asked(self, decision: Decision) -> Iterator[Decision]:
         """Yield the decision after each round of hooks: on the plan, fixing, and checking."""
         steps, asked = self.steps, None
-        fixing = (((step,), step) for step in steps.fixing)
-        for group, fixer in ((steps.plan, None), *fixing, (steps.checking, None)):
+        fixing = (((step,), step) for step in steps.fixes)
+        for group, fixer in ((steps.pre_apply, None), *fixing, (steps.pre_commit, None)):
             candidate = decision.candidate
             if candidate is None:
                 return
@@ -303,7 +303,7 @@ def _plan(joined: Sequence[Decision], parent: str, commit: str, session: Session
         changes = session.repo.file_changes(parent, commit)
         edits, diff = tuple(map(_as_edit, changes)), unified.unified(changes)
         decision = replace(decision, id=" ".join(ids), edits=edits, diff=diff)
-    return {**document.to_plan(decision.outcome()), "batches": ids}
+    return {**decision.plan(), "batches": ids}
 
 
 def _as_edit(change: FileChange) -> EditOutcome:

@@ -147,7 +147,7 @@ def refuse_known(session: Session, target: Target, id: str, sha256: str) -> None
         problem = Problem(
             "conflict.base",
             f"these edits landed as change {report.id}, and what they wrote into {touched[0]} was "
-            f"changed since by {history.named(collision)}",
+            f"changed since by {history.commit_in_words(collision)}",
             "read the file again and send a new response, if it is still to change",
             path=touched[0],
             conflicts_with=collision,

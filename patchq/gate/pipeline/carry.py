@@ -48,7 +48,7 @@ from patchq.gate.pipeline.lines import (
     image,
     in_words,
     inclusive,
-    today,
+    shifted,
 )
 from patchq.gate.report.schema import USABLE, Report
 
@@ -116,7 +116,7 @@ class Move(Struct, frozen=True, dict=True):
         collision = self._who(path, None)
         return ErrorProblem(
             "conflict.base",
-            f"{path} {what} {self.since} by {history.named(collision)}",
+            f"{path} {what} {self.since} by {history.commit_in_words(collision)}",
             self.cure,
             edit=edit,
             path=path,
@@ -131,7 +131,7 @@ class Move(Struct, frozen=True, dict=True):
         return ErrorProblem(
             "conflict.base",
             f"{f'edit {edit}' if edit else 'the batch'} changes {in_words(ours)} of {path}, and "
-            f"{history.named(collision)} changed {where} {self.since}",
+            f"{history.commit_in_words(collision)} changed {where} {self.since}",
             self.cure,
             edit=edit,
             path=path,
@@ -230,7 +230,7 @@ class _Placed(Struct, frozen=True):
         by_number = isinstance(op, Occurrences) and op.at is not None
         return not (by_number or isinstance(op, Write | WriteBytes | SetMode | InsertAt))
 
-    def has_there(self, lines: Sequence[bytes]) -> Lines | None:
+    def quoted_lines(self, lines: Sequence[bytes]) -> Lines | None:
         """Return the tip's `lines` that it quotes as a whole."""
         if self.now.lines is None or self.now.state not in USABLE:
             return None
@@ -368,11 +368,11 @@ def _has_seen(
     the same, it meets others that are like them.  A diff's context shows what stood on the base,
     and nothing of what its author has seen since.
     """
-    quoted = it.has_there(lines)
+    quoted = it.quoted_lines(lines)
     was, now = it.was.lines, it.now.lines
     if quoted is None or was is None or now is None or it.edit.format == DIFF:
         return False
-    if now != tuple(today(line - 1, theirs) + 1 for line in was):
+    if now != tuple(shifted(line - 1, theirs) + 1 for line in was):
         return False
     first, end = image(touch.ours, theirs)
     if touch.theirs[0] >= touch.ours[1]:

@@ -65,7 +65,7 @@ def over_limits(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) ->
         yield problem
 
 
-def words(text: str, author: str) -> tuple[Problem, ...]:
+def secrets_in_words(text: str, author: str) -> tuple[Problem, ...]:
     """Return the secrets in a commit's message and author."""
     in_message = secrecy.in_text(text, "the commit message")
     return (*in_message, *secrecy.in_text(author, "the author"))

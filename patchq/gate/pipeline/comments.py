@@ -24,7 +24,7 @@ from patchq.gate.git.objects import is_regular
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.lines import Lines, image
 from patchq.gate.report import comments as page
-from patchq.gate.report import document
+from patchq.gate.report import document, secrecy
 from patchq.gate.report.comments import CommentedLines, ShownLines
 from patchq.gate.report.schema import CHANGES, CommentEntry, ReplyEntry, Report, ReviewEntry
 
@@ -37,29 +37,27 @@ Renames = Mapping[str, str]  # paths of the one commit that are others in the ne
 
 def with_review(repo: Repository, report: Report, review: ReviewEntry | None) -> Report:
     """Return the report with a review; while something is asked for, with prompt and warning."""
+    others = [problem for problem in report.problems if problem.code != CHANGES]
     if review is None or review.state == "answered" or not review.unresolved:
         ended = replace(review, state="answered") if review and review.comments else None
-        left = [problem for problem in report.problems if problem.code != CHANGES]
         retry = replace(report.retry, prompt=None)
-        return replace(report, review=ended, problems=left, retry=retry)
+        return replace(report, review=ended, problems=others, retry=retry)
     commit = report.commit
     parent = next(iter(repo.parents(commit)), None) if commit else None
     edit = next(iter(report.edits), None)
     instructions = formats.instructions(edit.format if edit else None, edit.path if edit else None)
     shown = shown_lines(repo, report, review)
     prompt = page.prompt(report, review, shown, parent, instructions)
-    return document.with_review(report, review, prompt, _warning(report, review, parent))
-
-
-def _warning(report: Report, review: ReviewEntry, parent: str | None) -> Problem:
-    count = len(review.unresolved)
-    base = f" and `base: {parent[:12]}`" if parent else ""
-    return Problem(
+    count, base = len(review.unresolved), f" and `base: {parent[:12]}`" if parent else ""
+    warning = Problem(
         CHANGES,
         f"{review.by} asks for changes: {count} comment{'' if count == 1 else 's'}",
         f"answer them by a response with `retries: {report.id}`{base}",
         severity="warning",
     )
+    problems = [*others, document.problem_entry(warning)]
+    retry = replace(report.retry, prompt=secrecy.without(prompt))
+    return document.fitted(replace(report, problems=problems, review=review, retry=retry))
 
 
 # ---------------------------------------------------------------- from commit to commit

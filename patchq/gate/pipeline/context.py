@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
 
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
@@ -17,8 +15,6 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.rules import DEFAULTS, GateRules
 from patchq.gate.queue.ledger import QueueEngine
 
-_LOCAL = cast(Branches, None)
-
 
 class RepoContext(Struct, frozen=True, dict=True):
     """One repository with its queue, under one configuration; `target` is the default branch."""
@@ -28,14 +24,10 @@ class RepoContext(Struct, frozen=True, dict=True):
     queue_root: Path
     config: Config
     target: str
-    branches: Branches = _LOCAL
-    """Those that batches land on; without any, the repository's own."""
+    branches: Branches
+    """Those that batches land on."""
     judged_by: GateRules = DEFAULTS
     """The source of the configuration."""
-
-    def __post_init__(self) -> None:
-        if self.branches is _LOCAL:
-            force_setattr(self, "branches", LocalBranches(self.repo))
 
 
 def branches_of(

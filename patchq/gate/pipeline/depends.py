@@ -14,7 +14,7 @@ on it is refused like what depends on a discarded one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
@@ -52,24 +52,15 @@ def _state_of(context: RepoContext, id: str) -> tuple[State | None, str | None]:
     return history.last_state(context, id) or (past.state if past else None), None
 
 
-def successors(context: RepoContext, id: str) -> Iterator[str]:
-    """Yield the batch, the one that superseded it, and so on."""
-    seen: set[str] = set()
-    following: str | None = id
-    while following is not None and following not in seen:
-        yield following
-        seen.add(following)
-        state, other = _state_of(context, following)
-        following = other if state == "superseded" else None
-
-
-def standing(context: RepoContext, id: str) -> tuple[str, State | None]:
-    """Return the batch's last successor, and its state, if that is known."""
+def standing(
+    context: RepoContext, id: str, through: Collection[State] = REPLACED
+) -> tuple[str, State | None]:
+    """Return the batch's last successor, by these states, and its state, if that is known."""
     seen: set[str] = set()
     while id not in seen:
         seen.add(id)
         state, other = _state_of(context, id)
-        if state not in REPLACED:
+        if state is None or state not in through:
             return id, state
         if other is None:  # everything was there already
             return id, "applied" if state == "duplicate" else "discarded"
@@ -88,7 +79,7 @@ def replaced(context: RepoContext, new: str, header: Header) -> list[str]:
     if header.retries and retried and retried.state in WAITING:
         found.append(header.retries)
     if header.id and header.agent:
-        *_, last = successors(context, batch_id(header.id))
+        last, _ = standing(context, batch_id(header.id), {"superseded"})
         report = context.queue.load(last)
         if report and report.state in WAITING and report.agent == header.agent:
             found.append(last)
@@ -146,12 +137,12 @@ def held(context: RepoContext) -> dict[str, dict[str, State | None]]:
     return found
 
 
-def named(id: str, last: str) -> str:
+def with_successor(id: str, last: str) -> str:
     """Return a batch, and its successor, for people."""
     return id if last == id else f"{id}, whose place {last} took,"
 
 
-def look(context: RepoContext, id: str, target: str) -> Below | str | None:
+def proposal_in_place_of(context: RepoContext, id: str, target: str) -> Below | str | None:
     """Return the proposal in the batch's place now, or why there is none to build on.
 
     None where it is on the target already.
@@ -162,7 +153,7 @@ def look(context: RepoContext, id: str, target: str) -> Below | str | None:
         state = history.observe(context, report).state
     if state in LANDED:
         return None
-    name, tip = named(id, last), context.branches.tip(records.branch(last))
+    name, tip = with_successor(id, last), context.branches.tip(records.branch(last))
     if report is None or state != "proposed" or tip is None or not has_commit(report):
         return f"{name} is {state}" if state else f"no change {last} is known"
     if report.target != target:
@@ -175,7 +166,7 @@ def under(context: RepoContext, report: Report) -> Stack:
     found: list[Below] = []
     top, why, on = report, "", report.stands_on
     while on is not None and not why:
-        below = look(context, on.batch, top.target or "")
+        below = proposal_in_place_of(context, on.batch, top.target or "")
         if below is None:
             break
         if not isinstance(below, Below):
@@ -211,7 +202,7 @@ def in_order(reports: Iterable[AnyReport]) -> list[AnyReport]:
     return sorted((report for _, report in known.values()), key=ranks)
 
 
-def alone(context: RepoContext, report: CommittedReport) -> Problem | None:
+def why_not_alone(context: RepoContext, report: CommittedReport) -> Problem | None:
     """Return why a proposal cannot land by itself: others are below it, or one is gone."""
     if report.stands_on is None:
         return None
@@ -268,15 +259,11 @@ def _waits(response: Response, target: Target) -> Below | Problem | None:
         return _failed(circle[1], f"these changes wait for each other: {round}")
     waits = [_look_at(response, id) for id in open]
     error = next((problem for problem in waits if problem.severity == "error"), None)
-    if error is None and _may_stand(response):
+    choice = response.choice
+    is_proposed = not choice.accepted and (response.mode == "review" or choice.in_stack)
+    if error is None and is_proposed:
         return _footing(response, target, open)
     return error or waits[0]
-
-
-def _may_stand(response: Response) -> bool:
-    """Return True if the batch is to be proposed, whatever comes of what it depends on."""
-    choice = response.choice
-    return not choice.accepted and (response.mode == "review" or choice.in_stack)
 
 
 def _footing(response: Response, target: Target, open: Sequence[str]) -> Below | Problem | None:
@@ -285,7 +272,7 @@ def _footing(response: Response, target: Target, open: Sequence[str]) -> Below |
     found: list[Below] = []
     above: dict[str, set[str]] = {}
     for id in open:
-        below = look(session, id, target.branch)
+        below = proposal_in_place_of(session, id, target.branch)
         if below is None:  # a person has just merged it
             continue
         if not isinstance(below, Below):
@@ -321,7 +308,7 @@ def _look_at(response: Response, id: str) -> Problem:
     """Return what a dependency that has not landed means."""
     session = response.session
     last, state = standing(session, id)
-    why = f"{named(id, last)} is {state}" if state else f"no change {last} is known"
+    why = f"{with_successor(id, last)} is {state}" if state else f"no change {last} is known"
     if state in OVER:
         return _failed(id, f"the change depends on {id}, and {why}")
     waited = session.clock() - (response.claim.held_since or session.clock())

@@ -32,12 +32,11 @@ from patchq.gate.pipeline import notes
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.lines import Lines, image
 from patchq.gate.pipeline.notes import Note
-from patchq.gate.report import diff_size, message, secrecy
+from patchq.gate.report import document, message, secrecy
 from patchq.gate.report.schema import (
     LANDED,
     NOTED,
     CommittedReport,
-    Delivery,
     Report,
     SourceEntry,
     has_commit,
@@ -168,8 +167,8 @@ def is_known(context: RepoContext, id: str) -> bool:
 
 def landed(
     context: RepoContext, id: str, sha256: str, target: str | None, tip: str
-) -> Delivery | None:
-    """Return the delivery of these bytes as the batch, if it is in the history of `tip`.
+) -> Report | None:
+    """Return what git tells of the batch of these bytes, if it is in the history of `tip`.
 
     A refused or discarded batch leaves nothing to judge by, so the same bytes are tried again.
     """
@@ -178,7 +177,7 @@ def landed(
     if not commit or f"sha256:{sha256}" not in named.get("Patchq-Source", []):
         return None
     bases = [*named.get("Patchq-Base", []), *context.repo.parents(commit), commit]
-    report = Delivery(
+    report = Report(
         id=id,
         state=last_state(context, id) or "applied",
         commit=commit,
@@ -214,7 +213,7 @@ def commits(context: RepoContext, branches: Iterable[str]) -> Iterator[tuple[str
 # ---------------------------------------------------------------- by a report
 
 
-def landing(report: Report | Delivery, repo: Repository, tip: str) -> str | None:
+def landing(report: Report, repo: Repository, tip: str) -> str | None:
     """Return the commit by which a batch is in the history of `tip`.
 
     That is its own, or the one that a person made of it by a rebase.
@@ -223,7 +222,7 @@ def landing(report: Report | Delivery, repo: Repository, tip: str) -> str | None
     return own if own and repo.is_ancestor(own, tip) else successor(report, repo, tip)
 
 
-def successor(report: Report | Delivery, repo: Repository, tip: str) -> str | None:
+def successor(report: Report, repo: Repository, tip: str) -> str | None:
     """Return the commit since the batch's base that has its trailers: a rebase, or a squash."""
     start = repo.resolve_commit(report.base.commit) if report.base else None
     return _carrier(repo, report.id, report.source.sha256 or "", tip, start)
@@ -237,7 +236,7 @@ def _carrier(
     return next((commit for commit, sources in named if f"sha256:{sha256}" in sources), None)
 
 
-def alike(repo: Repository, own: str, tip: str, below: str | None = None) -> str | None:
+def squash_of(repo: Repository, own: str, tip: str, below: str | None = None) -> str | None:
     """Return the commit since `own` left the branch of `tip` that makes the same of its files.
 
     A person squashed the batch then, and wrote another message.  For a batch on top of
@@ -342,7 +341,7 @@ def _observed(context: RepoContext, report: CommittedReport) -> Sighting:
         if repo.is_ancestor(branch or commit, tip):
             return Sighting("accepted", "merged by hand", branch or commit)
         below = report.stands_on.commit if report.stands_on else None
-        if other := successor(report, repo, tip) or alike(repo, branch or commit, tip, below):
+        if other := successor(report, repo, tip) or squash_of(repo, branch or commit, tip, below):
             return Sighting("accepted", "landed by hand, as another commit", other)
     if branch is None:
         return Sighting("discarded", "its branch was deleted by hand")
@@ -362,7 +361,7 @@ def as_changed(context: RepoContext, report: CommittedReport, commit: str) -> di
         "commit": commit,
         "tree": repo.tree(commit).root,
         "message": message.subject(repo.message(commit)),
-        "size": diff_size.size(diff),
+        "size": document.size(diff),
         "diff": secrecy.without(diff),
     }
 
@@ -473,7 +472,7 @@ def _toucher(repo: Repository, base: str, tip: str, path: str, lines: Lines) -> 
     return None
 
 
-def named(collision: Collision) -> str:
+def commit_in_words(collision: Collision) -> str:
     """Return the commit of a collision, for people."""
     if collision.commit is None:
         return "another line of history"
@@ -482,7 +481,7 @@ def named(collision: Collision) -> str:
     return f"commit {collision.commit[:12]}{batch}"
 
 
-def lately(repo: Repository, tip: str, path: str) -> str:
+def last_touch(repo: Repository, tip: str, path: str) -> str:
     """Return the newest commit that touched the path, as the end of a sentence."""
     commit = next(repo.touching(tip, None, path), None)
     if commit is None:

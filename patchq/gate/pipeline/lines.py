@@ -90,7 +90,7 @@ def image(lines: Lines, theirs: Sequence[LineHunk]) -> Lines:
     return start, max(start, stop)
 
 
-def today(line: int, theirs: Sequence[LineHunk]) -> int:
+def shifted(line: int, theirs: Sequence[LineHunk]) -> int:
     """Return the present line of an old one, but for changes in its own run."""
     return line + _shift(theirs, line)
 

@@ -33,7 +33,7 @@ def touched(changes: Sequence[FileChange]) -> tuple[str, ...]:
     return tuple(path for change in changes for path in change.paths)
 
 
-def ruled(
+def choose(
     decision: Decision,
     plan: Plan,
     target: Target,
@@ -77,7 +77,7 @@ def ruled(
     return replace(decision, state=state, follows=follows)
 
 
-def unseen(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | None:
+def cannot_follow(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | None:
     """Return the problem with a work tree that cannot follow a change of the paths.
 
     `then` is what to do after the cure.
@@ -117,7 +117,7 @@ def _left_behind(
     That includes a file in the way there, unless it is as `wanted`; None: do not look.
     """
     then = HAND_IN if decision.choice.dry_run else f"`patchq accept {decision.id}`"
-    if problem := unseen(checkout, paths, then):
+    if problem := cannot_follow(checkout, paths, then):
         yield problem
         return
     # It is where the branch is, not where that will be once those before it have landed.
@@ -160,7 +160,7 @@ def _reasons(
         for path in plan.blind:
             message = (
                 f"{path} is changed without a word of what it held, and the response declares no "
-                f"`base`{history.lately(session.repo, tip, path)}"
+                f"`base`{history.last_touch(session.repo, tip, path)}"
             )
             yield _to_review(decision, "base.unknown", message, path)
 

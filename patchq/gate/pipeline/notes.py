@@ -88,7 +88,7 @@ def add(session: Session, report: Report, reason: str = "", before: str | None =
     raise Busy(f"{records.NOTES} is moved by others all the time", "run the command again")
 
 
-def says(note: Note, report: Report) -> bool:
+def agrees(note: Note, report: Report) -> bool:
     """Return True if the note has the report's state and review."""
     return (note.state, note.review) == (report.state, _printed(report.review))
 

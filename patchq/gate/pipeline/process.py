@@ -74,7 +74,7 @@ def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT
             changes = resolved.plan.changes
             decision = stages.checked(decided("applied"), changes, target.tip, session)
             if decision.lands:
-                decision = mode.ruled(decision, resolved.plan, target, session, tips.unsure)
+                decision = mode.choose(decision, resolved.plan, target, session, tips.unsure)
             if decision.lands:
                 decision = stages.commit(decision, response, target, resolved)
             return decision

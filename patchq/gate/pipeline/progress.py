@@ -6,7 +6,7 @@ A stage that knows the verdict before the end raises `EndedEarly`; everything el
 from __future__ import annotations
 
 import logging
-import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import PurePath
 from time import perf_counter
@@ -25,12 +25,13 @@ from patchq.core.model.values import (  # fmt: skip
     FileChange,
     Generation,
     Header,
+    HookRun,
     Mode,
-    Outcome,
     Parsed,
     Plan,
     Problem,
-    ResponseVerdict,
+    RulesOrigin,
+    Source,
     StandsOn,
     State,
 )
@@ -39,8 +40,8 @@ from patchq.gate.errors import CannotFollow, Declined, ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session
 from patchq.gate.queue import Claim, spool
-from patchq.gate.report import message, secrecy
-from patchq.gate.report.schema import COMMITTED, ReviewEntry
+from patchq.gate.report import document, message, secrecy
+from patchq.gate.report.schema import COMMITTED, Report, RetryEntry, ReviewEntry, SourceEntry
 
 
 class CandidateCommit(Struct, frozen=True):
@@ -56,10 +57,25 @@ class CandidateCommit(Struct, frozen=True):
     paths: tuple[str, ...]
 
 
-class Decision(ResponseVerdict, frozen=True, dict=True, kw_only=True):
+class Decision(Struct, frozen=True, dict=True, kw_only=True):
     """The verdict on one response: `state` is what it is once the `candidate`, if there is one, has
     landed.  What was not known when the decision fell is empty."""
 
+    id: str
+    state: State
+    source: Source
+    mode: Mode
+    target: str | None = None
+    duplicate_of: str | None = None
+    base: Base | None = None
+    edits: tuple[EditOutcome, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    diff: str = ""
+    timings: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds, by stage."""
+    hooks: tuple[HookRun, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+    rules: RulesOrigin | None = None
     claim: Claim
     choice: Choice
     header: Header = field(default_factory=Header)
@@ -119,32 +135,57 @@ class Decision(ResponseVerdict, frozen=True, dict=True, kw_only=True):
         hint = f"nothing to send: {damage.hint}; the change is tried again by itself{again}"
         return self.held(message, hint, damage.code)
 
-    def outcome(self) -> Outcome:
-        """Return the report's view of it."""
-        generation = self.claim.generation or Generation()
+    def report(self) -> Report:
+        """Return the report on it."""
+        instructions = ""
+        if self.state == "rejected":
+            instructions = formats.instructions_after(self.problems, self.edits)
+        prompt, foreseen = self._generation.prompt, self.choice.dry_run
+        return document.to_json(
+            self._facts(), self.problems, prompt, instructions, foreseen=foreseen
+        )
+
+    def plan(self) -> dict[str, Any]:
+        """Return the plan that hooks get."""
+        return document.to_plan(self._facts(), self.problems)
+
+    @property
+    def _generation(self) -> Generation:
+        return self.claim.generation or Generation()
+
+    def _facts(self) -> Report:
         waits = self.state == "proposed" and not self.choice.dry_run
+        received = spool.claimed(self.claim.token)
         # What did not come to be is good as it is, and not applied.
         ready = (replace(e, state="ready") if e.state == "applied" else e for e in self.edits)
-        shared = {name: getattr(self, name) for name in ResponseVerdict.__struct_fields__}
-        shared["edits"] = self.edits if self.lands else tuple(ready)
-        return Outcome(
-            **shared,
+        return Report(
+            id=self.id,
+            state=self.state,
+            duplicate_of=self.duplicate_of,
+            source=SourceEntry(
+                name=self.source.name, sha256=self.source.sha256, bytes=self.source.size
+            ),
             agent=self.header.agent,
             model=self.header.model,
+            message=self.subject,
+            received=None if received is None else document.moment(received),
+            decided=None if self.state == "held" or self.choice.dry_run else document.now(),
+            mode=self.mode,
+            rules=self.rules,
+            target=self.target,
+            base=self.base,
             commit=self.commit,
             tree=self.candidate.tree if self.candidate else None,
             branch=records.branch(self.id) if waits else None,
             stands_on=StandsOn(self.on, self.tip) if waits and self.on and self.tip else None,
-            subject=self.subject,
-            received=spool.claimed(self.claim.token),
-            decided=None if self.state == "held" or self.choice.dry_run else time.time(),
-            retries=self.header.retries,
-            attempts=generation.attempts,
-            prompt=generation.prompt,
-            instructions=formats.instructions_after(self.problems, self.edits)
-            if self.state == "rejected"
-            else "",
-            foreseen=self.choice.dry_run,
+            edits=self.edits if self.lands else list(ready),
+            corrections=self.corrections,
+            attempts=self._generation.attempts,
+            hooks=self.hooks,
+            diff=self.diff,
+            review=self.review,
+            retry=RetryEntry(of=self.header.retries),
+            timings=self.timings,
         )
 
 

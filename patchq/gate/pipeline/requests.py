@@ -183,18 +183,24 @@ def query_of(session: Session, asked: Request) -> Query | tuple[Problem, ...]:
     """Return the query of a request that names files."""
     target = asked.target or session.target
     base = session.repo.resolve_commit(asked.base) if asked.base else session.branches.tip(target)
+    if base is None and asked.base:
+        return (
+            Problem("frontmatter.base", f"there is no commit {asked.base!r}", "correct `base`"),
+        )
     if base is None:
-        what = ("base", asked.base) if asked.base else ("target", target)
-        message = f"there is no {'commit' if asked.base else 'branch'} {what[1]!r}"
-        return (Problem(f"frontmatter.{what[0]}", message, f"correct `{what[0]}`"),)
+        return (
+            Problem("frontmatter.target", f"there is no branch {target!r}", "correct `target`"),
+        )
     tree, problems = session.repo.tree(base), list[Problem]()
     files = _files(session, tree, asked.files, problems)
-    named = [RequestedFile(path=path) for path in asked.tests]
-    tests = _files(session, tree, named, problems)
-    for file in tests:
-        if file.text is None:
-            message = f"there is no file {file.path} in the base"
-            problems.append(Problem("path.not_found", message, "name a test that exists"))
+    tests = _files(session, tree, (RequestedFile(path=it) for it in asked.tests), problems)
+    problems += [
+        Problem(
+            "path.not_found", f"there is no file {it.path} in the base", "name a test that exists"
+        )
+        for it in tests
+        if it.text is None
+    ]
     if secrecy.in_text(asked.reference, ""):
         message = "the reference holds a secret, which is not sent"
         problems.append(Problem("frontmatter.value", message, "take the secret out of it"))

@@ -1,8 +1,9 @@
 """The rules of the gate: the configuration that counts, and where it comes from.
 
 They come from the operator: from the file that the command line names, else from `patchq.yaml` in
-the git directory, else from `.patchq.yaml` in the tree of the home branch's tip.  Anybody may have
-a branch with other rules, and look at it, so the file of a work tree never counts by itself.
+the git directory, else from `.patchq.yaml` in the tree of the home branch's tip.  The home branch
+is the one that `patchq.target` in git's configuration names.  Anybody may have a branch with other
+rules, and look at it, so the file of a work tree never counts by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 
 from patchq.core.model.values import RulesOrigin
 from patchq.gate.config import config_file
-from patchq.gate.config.config_file import FILE, OWN_FILE, ConfigError
+from patchq.gate.config.config_file import FILE, OPERATORS_FILE, ConfigError
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
 from patchq.gate.git.branches.home import Home, HomeGone, head_commit
@@ -43,10 +44,10 @@ class GateRules(Struct, frozen=True):
     path: Path | None = None
     data: bytes | None = None
     home: Home | None = None
-    trouble: Fault | None = None
+    fault: Fault | None = None
     """The reason that the home branch has no rules now, so that nothing may be decided."""
-    unusable: bytes | None = None
-    """The file at the home branch's tip, where it cannot take the place of these rules."""
+    refused_file: bytes | None = None
+    """The file at the home branch's tip that is not valid, so that these rules stay in force."""
 
     @property
     def title(self) -> str:
@@ -68,7 +69,7 @@ DEFAULTS = GateRules()
 
 def of_operator(repo: Repository, file: Path | None) -> GateRules | None:
     """Return the rules in the operator's own file, if there is one; raises `ConfigError`."""
-    path = file or repo.commondir / OWN_FILE
+    path = file or repo.commondir / OPERATORS_FILE
     data = config_file.content(path)
     if data is None and file:
         raise ConfigError([f"{path}: expected a file, got nothing"])
@@ -127,27 +128,29 @@ def checked(rules: GateRules) -> GateRules:
 def renewed(repo: Repository, old: GateRules) -> GateRules:
     """Return the rules for the next group: those at the home branch's tip, if they can be read.
 
-    The same ones, where nothing has changed.  Without a home branch they have a `trouble`.
+    The same ones, where nothing has changed.  Without a home branch they have a `fault`.
     """
     if old.home is None:
         return old
     tip = repo.ref_target(old.home.ref)
     if tip is None:
-        return old if old.trouble else replace(old, trouble=HomeGone(old.home, repo))
-    here = replace(old, trouble=None) if old.trouble else old
+        return old if old.fault else replace(old, fault=HomeGone(old.home, repo))
+    here = replace(old, fault=None) if old.fault else old
+    if old.source in ("file", "git directory"):
+        return here
     data: bytes | None = _NO_FILE
     try:
         data = _committed(repo, tip)
-        if old.source in ("file", "git directory") or data in (old.data, old.unusable or old.data):
+        if data in (old.data, old.refused_file or old.data):
             return here
         new = of_home(repo, old.home)
         kept = {key: getattr(old.config, key) for key in _RELOAD_ONLY_KEYS}
         return checked(replace(new, config=replace(new.config, **kept)))
     except Fault as error:
-        if old.unusable == data:
+        if old.refused_file == data:
             return here
         _LOG.error("the configuration is kept as it was: %s", error)
-        return replace(here, unusable=data)
+        return replace(here, refused_file=data)
 
 
 def difference(repo: Repository, rules: GateRules) -> tuple[str, str] | None:
@@ -169,7 +172,7 @@ def difference(repo: Repository, rules: GateRules) -> tuple[str, str] | None:
     push = f" and push that to {home.remote}" if home.remote else ""
     return (
         f"{FILE} in the work tree does not count: the rules are {rules.title}",
-        f"{first}{push}, or copy it to {repo.commondir / OWN_FILE}",
+        f"{first}{push}, or copy it to {repo.commondir / OPERATORS_FILE}",
     )
 
 

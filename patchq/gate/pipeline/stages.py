@@ -349,7 +349,7 @@ def commit(decision: Decision, response: Response, target: Target, resolved: Res
     # A clock that was set back makes no commit that is older than its parent.
     committer = session.identity(not_before=session.repo.time(target.tip))
     author = _author(response, parsed, committer)
-    if secrets := checks.words(text, f"{author.name} {author.email}"):
+    if secrets := checks.secrets_in_words(text, f"{author.name} {author.email}"):
         return decision.with_verdict("rejected", *secrets)
     if response.choice.dry_run:
         return decision

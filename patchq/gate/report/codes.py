@@ -1,6 +1,6 @@
 """The closed list of codes that a report may hold, each with its cause and its cure.
 
-`docs/report-codes.md` is written from this table (`to_markdown`); a test compares the two.
+`docs/report-codes.md` is written from this table by `python -m tests.helpers.report_codes`.
 """
 
 from __future__ import annotations
@@ -230,18 +230,3 @@ CODES: Mapping[str, Code] = {
     name: Code(name, cause, cure, _ALIASES.get(name))
     for name, cause, cure in zip(_LINES[::3], _LINES[1::3], _LINES[2::3], strict=True)
 }
-
-
-def to_markdown() -> str:
-    """The page `docs/report-codes.md`."""
-    lines = [
-        "# Report codes",
-        "",
-        "Every problem in a report carries one of these codes. The list is closed: a new code is",
-        "announced in the changelog. An *alias* is the name that older tools use for a code.",
-    ]
-    for code in CODES.values():
-        lines += ["", f"## `{code.name}`", "", f"**Cause:** {code.cause}", ""]
-        lines += [f"**Cure:** {code.cure}"]
-        lines += ["", f"**Alias:** `{code.alias}`"] if code.alias else []
-    return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from patchq.core.text.quote import excerpt, fence, inline
-from patchq.core.text.retry import WHAT_TO_SEND
+from patchq.core.text.retry import WHAT_TO_SEND, bytes_of
 from patchq.gate.report.schema import CommentEntry, Report, ReviewEntry
 
 MAX_SHOWN_LINES = 60  # lines of a file that are shown beside one comment, at most
@@ -44,17 +44,18 @@ def prompt(
     It has each comment with the lines that it speaks of, and how to begin the response.
     """
     comments = review.unresolved
+    people = ", ".join(inline(name) for name in dict.fromkeys(one.by for one in comments))
     parts = [
-        f"Changes are asked for by {_people(comments)}. The change {inline(report.id)} waits; "
+        f"Changes are asked for by {people}. The change {inline(report.id)} waits; "
         "nothing of it is on the target. The comments are quoted as they were written:",
     ]
     texts = list(map(_comment, comments))
     ending = _what_to_send(report, comments[0].id, base, instructions)
-    room = MAX_BYTES - _bytes([*parts, *texts, *ending])
+    room = MAX_BYTES - bytes_of([*parts, *texts, *ending])
     for text, comment, some in zip(texts, comments, shown, strict=True):
         parts.append(text)
         section = _lines(comment, some)
-        if section and (size := _bytes([section])) <= room:
+        if section and (size := bytes_of([section])) <= room:
             parts.append(section)
             room -= size
     return "\n\n".join([*parts, *ending]) + "\n"
@@ -73,10 +74,6 @@ def section(report: Report) -> list[str]:
         title = f"## What was asked for of {inline(of)}" if of else "## What was asked for"
         return [title, *texts]
     return ["## Changes were asked for", *texts]
-
-
-def _people(comments: Sequence[CommentEntry]) -> str:
-    return ", ".join(inline(name) for name in dict.fromkeys(one.by for one in comments))
 
 
 def place(comment: CommentEntry) -> str:
@@ -134,7 +131,3 @@ def _what_to_send(report: Report, comment: str, base: str | None, instructions: 
         f"To answer a comment by words, add its id to that head: {inline(answers)}.",
         *(["and then write the edits like this:", fence(instructions)] if instructions else []),
     ]
-
-
-def _bytes(parts: Sequence[str]) -> int:
-    return sum(len(part.encode("utf-8", "replace")) + 2 for part in parts)

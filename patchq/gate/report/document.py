@@ -1,9 +1,9 @@
 """The report on one response, as programs read it: schema `patchq.report/1`.
 
-`to_json` turns an `Outcome` into the one source of truth; `report_md` renders that for people and
-models.  Excerpts of files are no part of the schema: they travel inside `retry.prompt`, the text
-that lets a model send a correct response, and so outlive every later rewriting of the report.
-Every report fits into 256 KiB; what has to go is marked where it stood.
+`to_json` makes the one source of truth; `page` renders it for people and models.  Excerpts of files
+are no part of the schema: they travel inside `retry.prompt`, the text that lets a model send a
+correct response, and so outlive every later rewriting of the report.  Every report fits into 256
+KiB; what has to go is marked where it stood.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from msgspec import Struct, convert, to_builtins
@@ -25,28 +24,25 @@ from patchq.core.model.values import (
     Candidate,
     Correction,
     EditOutcome,
-    Outcome,
     Problem,
     State,
 )
 from patchq.core.text.quote import HIDDEN, clip, visible
-from patchq.gate.report import diff_size, page, secrecy
+from patchq.gate.report import page, secrecy
 from patchq.gate.report.codes import CODES
 from patchq.gate.report.schema import (
-    CHANGES,
     COMMITTED,
     Moment,
     ProblemEntry,
     Report,
-    RetryEntry,
-    ReviewEntry,
-    SourceEntry,
+    SizeEntry,
 )
 
-PLAN = "patchq.plan/1"
 MAX_BYTES = 256 * 1024
 _MOST_CANDIDATES = 200
-_MOST_ENTRIES = 1000  # more edits, and more problems, than a report has room for
+
+_RANGES = re.compile(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@$", re.MULTILINE)
+_FILE = re.compile(r"^diff --git .*$", re.MULTILINE)
 
 # What a batch has only while it waits.
 _OVER: Mapping[str, None] = {"branch": None, "stands_on": None, "boarded": None}
@@ -55,21 +51,33 @@ T = TypeVar("T")
 P = TypeVar("P", bound=Struct)
 
 
-def to_json(outcome: Outcome) -> Report:
-    """Return the report on `outcome`.
+def to_json(
+    facts: Report,
+    problems: Sequence[Problem] = (),
+    prompt: str | None = None,
+    instructions: str = "",
+    *,
+    foreseen: bool = False,
+) -> Report:
+    """Return the report that says these facts, and has these problems, as far as it may.
 
-    A response that held a secret is quoted nowhere: there is no diff, and no excerpt beside it.
-    Elsewhere, a line that holds one says so in its place.
+    Of a refused response it has the `prompt`, or makes one with the `instructions`; what is only
+    `foreseen`, by a dry run, has no batch.  A response that held a secret is quoted nowhere: there
+    is no diff, and no excerpt beside it.  Elsewhere, a line that holds one says so in its place.
     """
-    report = _whole(outcome)
-    edits, problems = report.edits[:_MOST_ENTRIES], report.problems[:_MOST_ENTRIES]
-    cut = {
-        "edits": len(report.edits) - len(edits),
-        "problems": len(report.problems) - len(problems),
-    }
-    # The others are shown nowhere, so no secret is looked for in them.
-    foremost = replace(report, edits=edits, problems=problems)
-    return _fitted(secrecy.without(plain(foremost)), cut)
+    report = _whole(facts, problems)
+    if report.state == "rejected":
+        if _hold_a_secret(problems):
+            problems = [replace(problem, excerpt=None, quote=None) for problem in problems]
+        prompt = prompt or page.prompt(report, problems, instructions, foreseen=foreseen)
+        report = replace(report, retry=replace(report.retry, prompt=prompt))
+    return fitted(secrecy.without(report))
+
+
+def to_plan(facts: Report, problems: Sequence[Problem] = ()) -> dict[str, Any]:
+    """Return `patchq.plan/1`, which hooks get: the report without a verdict, uncut."""
+    report = _whole(replace(facts, hooks=(), decided=None), problems)
+    return {**plain(report), "schema": "patchq.plan/1", "state": None}
 
 
 def plain(value: object) -> Any:
@@ -77,59 +85,36 @@ def plain(value: object) -> Any:
     return to_builtins(value)
 
 
-def _whole(outcome: Outcome) -> Report:
-    secret = any(problem.code == "edit.secret" for problem in outcome.problems)
-    committed, waits = outcome.state in COMMITTED, outcome.state == "proposed"
-    corrections = [_clipped(correction) for correction in outcome.corrections]
-    report = Report(
-        id=outcome.id,
-        state=outcome.state,
-        duplicate_of=outcome.duplicate_of,
-        source=SourceEntry(
-            name=secrecy.file_name(outcome.source.name),
-            sha256=outcome.source.sha256,
-            bytes=outcome.source.size,
-        ),
-        agent=_short(outcome.agent),
-        model=_short(outcome.model),
-        message=None if secret else _short(outcome.subject or None),
-        received=None if outcome.received is None else moment(outcome.received),
-        decided=None if outcome.decided is None else moment(outcome.decided),
-        reason=None,
-        mode=outcome.mode,
-        rules=outcome.rules,
-        target=_short(outcome.target),
-        base=outcome.base,
-        commit=outcome.commit if committed else None,
-        tree=outcome.tree if committed else None,
-        branch=outcome.branch if waits else None,
-        stands_on=outcome.stands_on if waits else None,
-        edits=[_clipped(edit) for edit in outcome.edits],
-        problems=[problem_entry(problem) for problem in outcome.problems],
-        corrections=_head(corrections, _ROOM_FOR_CORRECTIONS),
-        attempts=list(outcome.attempts),
-        hooks=list(outcome.hooks),
-        size=diff_size.size(outcome.diff),
-        diff="" if secret else outcome.diff,
-        review=None,
-        retry=RetryEntry(prompt=None, of=_short(outcome.retries)),
-        timings=dict(outcome.timings),
+def _whole(facts: Report, problems: Sequence[Problem]) -> Report:
+    """Return the facts with the problems, each text as long as a report has it."""
+    secret, waits = _hold_a_secret(problems), facts.state == "proposed"
+    committed = facts.state in COMMITTED
+    name = facts.source.name
+    return replace(
+        facts,
+        source=replace(facts.source, name=name and secrecy.file_name(name)),
+        agent=_short(facts.agent),
+        model=_short(facts.model),
+        message=None if secret else _short(facts.message or None),
+        target=_short(facts.target),
+        commit=facts.commit if committed else None,
+        tree=facts.tree if committed else None,
+        branch=facts.branch if waits else None,
+        stands_on=facts.stands_on if waits else None,
+        edits=[_clipped(edit) for edit in facts.edits],
+        problems=[problem_entry(problem) for problem in problems],
+        corrections=_head([_clipped(one) for one in facts.corrections], _ROOM_FOR_CORRECTIONS),
+        size=size(facts.diff),
+        diff="" if secret else facts.diff,
+        attempts=list(facts.attempts),
+        hooks=list(facts.hooks),
+        retry=replace(facts.retry, of=_short(facts.retry.of)),
+        timings=dict(facts.timings),
     )
-    if outcome.state != "rejected":
-        return report
-    problems = outcome.problems
-    if secret:
-        problems = tuple(replace(problem, excerpt=None, quote=None) for problem in problems)
-    prompt = outcome.prompt or page.prompt(
-        report, problems, outcome.instructions, foreseen=outcome.foreseen
-    )
-    return replace(report, retry=replace(report.retry, prompt=prompt))
 
 
-def to_plan(outcome: Outcome) -> dict[str, Any]:
-    """Return `patchq.plan/1`, which hooks get: the report without a verdict, uncut."""
-    report = _whole(replace(outcome, hooks=(), decided=None))
-    return {**plain(report), "schema": PLAN, "state": None}
+def _hold_a_secret(problems: Sequence[Problem]) -> bool:
+    return any(problem.code == "edit.secret" for problem in problems)
 
 
 def with_state(report: Report, state: State, **changes: Any) -> Report:
@@ -142,6 +127,23 @@ def with_state(report: Report, state: State, **changes: Any) -> Report:
     if state != report.state:
         later |= {"decided": now(), "reason": None}
     return fitted(replace(report, **{**later, "state": state, **changes}))
+
+
+def size(diff: str) -> SizeEntry | None:
+    """Return the size of a diff that `unified` made; None for no diff.
+
+    Lines of a file stand behind a sign, so a line that begins otherwise is a header, and one that
+    begins with a blank is context; what is added and deleted follows from the hunks' ranges.
+    """
+    if not diff:
+        return None
+    ranges = [(int(old or 1), int(new or 1)) for old, new in _RANGES.findall(diff)]
+    context = diff.count("\n ")
+    return SizeEntry(
+        files=len(set(_FILE.findall(diff))),
+        added=sum(new for _, new in ranges) - context,
+        deleted=sum(old for old, _ in ranges) - context,
+    )
 
 
 def moment(seconds: float) -> Moment:
@@ -158,17 +160,6 @@ def now() -> Moment:
 def with_problems(report: Report, *problems: Problem) -> Report:
     """Return the report with more problems, such as the warning `target.moved`."""
     return fitted(replace(report, problems=[*report.problems, *map(problem_entry, problems)]))
-
-
-def with_review(report: Report, review: ReviewEntry, prompt: str, warning: Problem) -> Report:
-    """Return the report with the comments of a review in place of those before.
-
-    `prompt` is the text that a model answers; the warning goes with the comments.
-    """
-    others = [problem for problem in report.problems if problem.code != CHANGES]
-    problems = [*others, problem_entry(warning)]
-    retry = replace(report.retry, prompt=secrecy.without(prompt))
-    return fitted(replace(report, problems=problems, review=review, retry=retry))
 
 
 def dumps(report: Report) -> str:
@@ -251,9 +242,14 @@ def _clipped(part: P) -> P:
 
 # ---------------------------------------------------------------- what fits
 
-# Bytes of JSON for each part, and the text in which a cut list says so; the diff gets the rest.
-_ROOM = {"edits": 116 * 1024, "problems": 48 * 1024, "hooks": 16 * 1024}
-_SAYS_SO = {"edits": "description", "problems": "message", "hooks": "output"}
+# Lists that may be cut: the bytes of JSON for each, and the text in which it says so.  The diff
+# gets the rest.
+_ROOM = {
+    "edits": (116 * 1024, "description"),
+    "problems": (48 * 1024, "message"),
+    "hooks": (16 * 1024, "output"),
+}
+_SMALL = 16 * 1024  # all of a report, in the usual case: less than the least room
 _ROOM_FOR_PROMPT = 44 * 1024
 _ROOM_FOR_CANDIDATES = 16 * 1024
 _ROOM_FOR_CORRECTIONS = 4 * 1024
@@ -264,42 +260,22 @@ _ROOM_BETWEEN = 4
 def fitted(report: Report) -> Report:
     """Return the report with its lists, its prompt and then its diff cut to `MAX_BYTES`."""
     value = plain(report)
-    return report if _is_small(value) else _fitted(value)
-
-
-def _is_small(value: Mapping[str, Any]) -> bool:
-    """True in the usual case: all of it is smaller than the least room of a part."""
-    return len(json.dumps(value)) <= _ROOM["hooks"]
-
-
-def _fitted(value: Mapping[str, Any], cut: Mapping[str, int] = MappingProxyType({})) -> Report:
-    """Return the report whose plain value may be too large; of some lists so many entries were
-    `cut` off before, and the rest is more than fits."""
-    if _is_small(value):
-        return convert(value, Report)
-    prompt = value["retry"]["prompt"]
-    short = None if prompt is None else _cut(prompt, _ROOM_FOR_PROMPT)
-    small = {
-        **value,
-        "edits": _listed(value["edits"], "edits", cut.get("edits", 0)),
-        "problems": _listed(value["problems"], "problems", cut.get("problems", 0)),
-        "hooks": _listed(value["hooks"], "hooks"),
-        "diff": "",
-        "retry": {**value["retry"], "prompt": short},
-    }
+    if len(json.dumps(value)) <= _SMALL:
+        return report
+    retry, lists = value["retry"], {key: _listed(value[key], key) for key in _ROOM}
+    prompt = retry["prompt"] and _cut(retry["prompt"], _ROOM_FOR_PROMPT)
+    small = {**value, **lists, "diff": "", "retry": {**retry, "prompt": prompt}}
     room = MAX_BYTES - len(_dumps(small).encode())
     return convert({**small, "diff": _cut(value["diff"], room)}, Report)
 
 
-def _listed(entries: Sequence[dict[str, Any]], key: str, cut: int = 0) -> list[dict[str, Any]]:
-    """The first of a part's entries, as many as its room holds; the last one says what is cut, now
-    and before."""
-    kept = _head(entries, _ROOM[key])
+def _listed(entries: Sequence[dict[str, Any]], key: str) -> list[dict[str, Any]]:
+    """The first of a part's entries, as many as its room holds; the last one says what is cut."""
+    room, says = _ROOM[key]
+    kept = _head(entries, room)
     if len(kept) < len(entries):
-        last, says = kept[-1], _SAYS_SO[key]
-        more = len(entries) + cut - len(kept)
-        mark = f"{last[says] or ''} (… {more} more {key} are left out here)"
-        kept[-1] = {**last, says: mark.lstrip()}
+        mark = f"(… {len(entries) - len(kept)} more {key} are left out here)"
+        kept[-1] = {**kept[-1], says: f"{kept[-1][says] or ''} {mark}".lstrip()}
     return kept
 
 

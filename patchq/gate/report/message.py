@@ -19,7 +19,6 @@ MAX_BYTES = 16 * 1024
 MAX_PROSE = 2 * 1024
 MAX_SUBJECT = 200
 _MAX_VALUE = 200
-_FULL_PATHS = 72
 _MARK = " […]"
 
 _TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
@@ -115,8 +114,6 @@ def _from_changes(changes: Sequence[FileChange]) -> str:
         return _line(f"Rename {only.renamed_from} to {only.path}", MAX_SUBJECT)
     paths = sorted(change.path for change in changes)
     names = ", ".join(paths[:2])
-    if len(names) > _FULL_PATHS:
-        names = ", ".join(path.rpartition("/")[2] for path in paths[:2])
     more = f" (+{len(paths) - 2})" if len(paths) > 2 else ""
     return _line(f"{verb} {names}", MAX_SUBJECT) + more
 

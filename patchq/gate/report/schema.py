@@ -181,8 +181,8 @@ class BoardedEntry(Struct, frozen=True, kw_only=True):
 class RetryEntry(Struct, frozen=True, kw_only=True):
     """The text that lets a model send a correct response; the batch that this one tries again."""
 
-    prompt: str | None
-    of: str | None
+    prompt: str | None = None
+    of: str | None = None
 
 
 # ---------------------------------------------------------------- the whole
@@ -201,33 +201,33 @@ class Report(Struct, frozen=True, kw_only=True):
     schema: Literal["patchq.report/1"] = SCHEMA
     id: str
     state: State
-    duplicate_of: str | None
+    duplicate_of: str | None = None
     source: SourceEntry
-    agent: str | None
-    model: str | None
-    message: str | None
-    received: Moment | None
-    decided: Moment | None
-    reason: str | None
-    mode: Mode | None
-    rules: RulesOrigin | None
-    target: str | None
-    base: Base | None
-    commit: str | None
-    tree: str | None
-    branch: str | None
-    stands_on: StandsOn | None
-    edits: Sequence[EditOutcome]
-    problems: Sequence[ProblemEntry]
-    corrections: Sequence[Correction]
-    attempts: Sequence[Attempt]
-    hooks: Sequence[HookRun]
-    size: SizeEntry | None
-    diff: str
-    review: ReviewEntry | None
+    agent: str | None = None
+    model: str | None = None
+    message: str | None = None
+    received: Moment | None = None
+    decided: Moment | None = None
+    reason: str | None = None
+    mode: Mode | None = None
+    rules: RulesOrigin | None = None
+    target: str | None = None
+    base: Base | None = None
+    commit: str | None = None
+    tree: str | None = None
+    branch: str | None = None
+    stands_on: StandsOn | None = None
+    edits: Sequence[EditOutcome] = ()
+    problems: Sequence[ProblemEntry] = ()
+    corrections: Sequence[Correction] = ()
+    attempts: Sequence[Attempt] = ()
+    hooks: Sequence[HookRun] = ()
+    size: SizeEntry | None = None
+    diff: str = ""
+    review: ReviewEntry | None = None
     boarded: BoardedEntry | None = None
-    retry: RetryEntry
-    timings: Mapping[str, float]
+    retry: RetryEntry = RetryEntry()
+    timings: Mapping[str, float] = {}
 
 
 class CommittedReport(Report, frozen=True, kw_only=True):
@@ -262,17 +262,6 @@ def kind_of(report: Report, before: Report | None = None) -> EventKind | None:
     return kind if kind in EVENT_KINDS else None
 
 
-class Delivery(Struct, frozen=True, kw_only=True):
-    """The fields of a report from which git tells whether its batch is on a branch."""
-
-    id: str
-    state: State
-    target: str | None
-    commit: str | None
-    source: SourceEntry
-    base: Base | None
-
-
-Decoder(tuple[Report, Delivery])
-"""Makes both classes known to msgspec while there is one thread: it learns a class when it first
+Decoder(Report)
+"""Makes the class known to msgspec while there is one thread: it learns a class when it first
 reads one, and two threads that do so at once end the process with a segmentation fault."""

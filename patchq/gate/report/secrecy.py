@@ -44,7 +44,6 @@ _BEGUN = re.compile(
     r"(?=[A-Za-z_-]*[0-9])[\w-]{8,}"
 )
 _UNPRINTABLE = re.compile(rb"[^\t\r -~]+")
-_SAID = Header.__struct_fields__
 _SUFFIX = re.compile(r"(?:\.request)?\.[A-Za-z0-9]{1,10}\Z")
 
 
@@ -107,7 +106,7 @@ def _kinds_among(data: bytes) -> set[str]:
 def in_header(header: Header, name: str) -> list[Problem]:
     """A problem for each value of a front matter, and for the name that gives an id in its place,
     that holds a secret: they end in refs, commits, reports and other batches' reports."""
-    values = {key: getattr(header, key) for key in _SAID if getattr(header, key)}
+    values = {key: getattr(header, key) for key in Header.__struct_fields__}
     return [
         _problem(f"the response's `{key}` looks like {kind}")
         for key, value in {"id": name, **values}.items()

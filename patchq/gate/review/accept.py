@@ -364,7 +364,7 @@ def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
     decision = decision_on(session, report, Tips(session), branch, choice)
     if problems := obstacles(decision, "try again"):
         return Decided(report, problems)
-    made = document.to_json(decision.outcome())
+    made = decision.report()
     return Decided(
         replace(report, edits=made.edits, diff=made.diff),
         back=tuple(selection.brought_back(report.edits, made.edits)),

@@ -112,7 +112,7 @@ def _ready(session: Session, id: str, before: Collection[str], asked: Acceptance
 
 def _alone(session: Session, report: CommittedReport, before: Collection[str]) -> Problem | None:
     """Return why the proposal cannot land, since one below it has not boarded."""
-    problem = depends.alone(session, report)
+    problem = depends.why_not_alone(session, report)
     stack = depends.under(session, report)
     aboard = {*before, *boarded(session)}
     if problem and not stack.why and aboard.issuperset(stack.ids):

@@ -19,7 +19,6 @@ from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import CandidateCommit, Decision, Target
 from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
-from patchq.gate.report import document
 from patchq.gate.report.message import subject
 from patchq.gate.report.schema import IDLE, CommittedReport, Report
 
@@ -105,7 +104,7 @@ def _can_land_unchanged(session: Session, report: CommittedReport, tip: str, bra
         return repo.is_ancestor(tip, branch)
     # One from before commits were to be signed is made again, and gets its signature.
     ready = is_signed(repo.raw(branch)) or not session.signer.wanted
-    fixing = {step.hook.id for step in session.hooks.fixing}
+    fixing = {step.hook.id for step in session.hooks.fixes}
     fixed = all(run.tip == tip for run in report.hooks if run.id in fixing)
     return ready and fixed and repo.parents(branch) == (tip,)
 
@@ -128,7 +127,7 @@ def _unchanged(session: Session, report: CommittedReport, tip: str, branch: str)
         candidate=candidate,
         subject=subject(repo.message(branch)),
     )
-    return mode.ruled(decision, Plan(changes), target, session)
+    return mode.choose(decision, Plan(changes), target, session)
 
 
 def changes_of(session: Session, member: Member) -> dict[str, Any]:
@@ -142,7 +141,7 @@ def changes_of(session: Session, member: Member) -> dict[str, Any]:
         return {**landed, **history.as_changed(session, before, branch)}
     if candidate.commit == branch:
         return landed
-    made = document.to_json(decision.outcome())
+    made = decision.report()
     return landed | {name: getattr(made, name) for name in ("edits", "message", "size", "diff")}
 
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from patchq.core.model.values import Base, EditOutcome, Outcome, Problem, Source, StandsOn
+from patchq.core.model.values import Base, EditOutcome, Problem, StandsOn
 from patchq.core.text import unified
 from patchq.gate.git import records
 from patchq.gate.git.objects import Leaf, as_changes
@@ -53,19 +53,14 @@ def reports(context: RepoContext, ids: Iterable[str]) -> dict[str, tuple[Report,
 def _partial_report(context: RepoContext, id: str, past: Past) -> tuple[Report, str]:
     ended = datetime.fromtimestamp(past.at, UTC).isoformat(timespec="seconds")
     why = Problem(past.code, "the report, which had more details, is gone") if past.code else None
-    made = document.to_json(
-        Outcome(
-            id=id,
-            state=past.state,
-            source=Source("", "", 0),
-            mode=context.config.mode,
-            duplicate_of=past.other,
-            problems=(why,) if why else (),
-            decided=past.at,
-        )
+    facts = Report(
+        id=id,
+        state=past.state,
+        source=SourceEntry(name=None, sha256="", bytes=None),
+        duplicate_of=past.other,
+        decided=document.moment(past.at),
     )
-    # What is not known any more is null.
-    report: Report = replace(made, source=SourceEntry(name=None, sha256="", bytes=None), mode=None)
+    report = document.to_json(facts, [why] if why else [])
     return report, f"{past.state} at {ended}; its files were removed after `queue.retention_days`"
 
 
@@ -114,44 +109,37 @@ def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
     agent, _, model = _first(trailers, "Assisted-by").partition(":")
     source = _first(trailers, "Patchq-Source").removeprefix("sha256:")
     base = _first(trailers, "Patchq-Base") or parent or commit
+    # What git does not know is null.
     made = document.to_json(
-        Outcome(
+        Report(
             id=batch.id,
             state="applied",
-            source=Source("", source, 0),
-            mode=context.config.mode,
-            target=(note and note.target) or target or context.target or None,
+            source=SourceEntry(name=None, sha256=source, bytes=None),
             agent=(note and note.agent) or agent or None,
             model=(note and note.model) or model or None,
-            base=Base(base, "tip"),
+            message=subject(repo.message(commit)),
+            mode=note.mode if note else None,
+            target=(note and note.target) or target or context.target or None,
+            base=Base(base, None),
             commit=commit,
-            subject=subject(repo.message(commit)),
             tree=repo.tree(commit).root,
-            edits=tuple(
-                EditOutcome(str(number), "", (0, 0), path, _op(*sides), "applied")
+            edits=[
+                EditOutcome(str(number), None, None, path, _op(*sides), "applied")
                 for number, (path, sides) in enumerate(changes.items(), 1)
-            ),
+            ],
             diff=unified.unified([*as_changes(changes, repo.raw)]),
         )
     )
-    # What git does not know is null.
-    known: Report = replace(
-        made,
-        source=SourceEntry(name=None, sha256=source, bytes=None),
-        base=Base(base, None),
-        mode=note.mode if note else None,
-        size=made.size and replace(made.size, files=len(changes)),
-        edits=[replace(edit, format=None, at=None) for edit in made.edits],
-    )
     branch = records.branch(batch.id) if batch.state == "proposed" else None
     made_known = document.with_state(
-        known,
+        made,
         batch.state,
         branch=branch,
-        stands_on=_stands_on(context, parent, known.target) if branch else None,
+        stands_on=_stands_on(context, parent, made.target) if branch else None,
         duplicate_of=note.by if note else None,
         reason=note.reason if note and batch.state == "discarded" else None,
         decided=_decided(context, batch.id, note),
+        size=made.size and replace(made.size, files=len(changes)),
     )
     review = note.reviews() if note else None
     if note is None or review is None:

@@ -316,7 +316,7 @@ def _on_new_ground(decision: Decision, made: CandidateCommit, session: Session) 
 
 def _made_again(report: Report, decision: Decision, commit: str) -> Report:
     """The report on the batch as it was made again; what came of its delivery stays."""
-    again = document.to_json(decision.outcome())
+    again = decision.report()
     new = {run.id for run in again.hooks}
     codes = {problem.code for problem in again.problems}
     codes |= set() if report.mode == "auto" else _LEFT_BEHIND

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from patchq.core.model.values import EditOutcome
 from patchq.core.text.quote import visible
-from patchq.gate.report import diff_size
+from patchq.gate.report import document
 from patchq.gate.report.schema import PENDING_CONFLICT, USABLE, Report
 
 Level = Literal["low", "medium", "high"]
@@ -167,7 +167,7 @@ _SOME_LINES = 50
 
 
 def _size(report: Report) -> Iterator[Reason]:
-    size = report.size or diff_size.size(report.diff)
+    size = report.size or document.size(report.diff)
     if size is None:
         return
     added, deleted, files = size.added, size.deleted, size.files

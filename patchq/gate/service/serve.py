@@ -251,7 +251,7 @@ class Daemon(Service):
 
 def why_held(session: Session) -> Fault | None:
     """Return why no response may be taken in now, if there is a reason."""
-    return session.judged_by.trouble or replaced(session.queue_root / "inbox")
+    return session.judged_by.fault or replaced(session.queue_root / "inbox")
 
 
 class Intake:
@@ -370,7 +370,7 @@ def by_tip(session: Session) -> Session:
     if rules.config is session.config:
         return session if rules is session.judged_by else replace(session, judged_by=rules)
     now = reloaded(session, lambda: rules)
-    kept = replace(session.judged_by, unusable=rules.data)
+    kept = replace(session.judged_by, refused_file=rules.data)
     return replace(session, judged_by=kept) if now is session else now
 
 

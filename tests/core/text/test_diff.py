@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from patchq.core.model.values import FileChange
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.unified import unified
-from patchq.gate.report.diff_size import size
+from patchq.gate.report.document import size
 from tests.helpers.effort import effort
 
 # ---------------------------------------------------------------- line_diff

@@ -69,21 +69,6 @@ def test_what_is_read(text: str, read: Any, value: object) -> None:
     assert read(config_file.parse(text.encode())) == value
 
 
-def test_hooks_know_their_network() -> None:
-    text = "hooks:\n" + "".join(
-        f"- {{id: {id}, stage: {stage}, run: x{more}}}\n"
-        for id, stage, more in [
-            ("a", "pre-commit", ""),
-            ("b", "post-commit", ""),
-            ("c", "pre-apply", ", network: true"),
-            ("d", "post-reject", ", network: false"),
-        ]
-    )
-    hooks = config_file.parse(text.encode()).hooks
-    assert [hook.uses_network for hook in hooks] == [False, True, True, False]
-    assert hooks[0].timeout_seconds == 600
-
-
 HOOK = "hooks:\n- {id: a, stage: pre-commit, run: x}\n"
 
 
@@ -97,13 +82,8 @@ HOOK = "hooks:\n- {id: a, stage: pre-commit, run: x}\n"
         ("version: 2", "1:10 version: expected 1, got `2`"),
         ("mode: on", "1:7 mode: expected `review` or `auto`, got `on`"),
         ("target: a b", "1:9 target: expected the name of a branch, got `a b`"),
-        (
-            'target: "main\\n"',
-            "1:9 target: expected the name of a branch, got `main?`",
-        ),
         ("mode: auto\nmode: auto", "2:1 mode: expected once, got it again after line 1"),
         ("queue: []", "1:8 queue: expected keys and values, got a list"),
-        ("queue: {watch: inotify}", "1:16 queue.watch: expected `auto` or `poll`, got `inotify`"),
         (
             "queue: {poll_seconds: 0}",
             "1:23 queue.poll_seconds: expected a number above 0, at most 1000000000, got `0`",
@@ -112,11 +92,6 @@ HOOK = "hooks:\n- {id: a, stage: pre-commit, run: x}\n"
             "queue: {retention_days: -1}",
             "1:25 queue.retention_days: expected a whole number, at least 0, got `-1`",
         ),
-        (
-            "limits: {files: 1.5}",
-            "1:17 limits.files: expected a whole number above 0, got `1.5`",
-        ),
-        ("confirm: yes", "1:10 confirm: expected true or false, got `yes`"),
         ("paths: {deny: ['[z-a]']}", "1:16 paths.deny[0]: expected a gitignore pattern, got"),
         (
             "match: {confidence: 1.1}",
@@ -124,7 +99,6 @@ HOOK = "hooks:\n- {id: a, stage: pre-commit, run: x}\n"
         ),
         ("match: {rungs: [elided, exact]}", "1:16 match.rungs: expected `exact`, then others"),
         ("hooks:\n- {id: a}", "2:3 hooks[0].stage: expected a value, got nothing"),
-        (HOOK.replace("pre-commit", "commit"), "2:18 hooks[0].stage: expected `pre-apply`, "),
         (HOOK + HOOK[7:], "2:1 hooks: expected an `id` of its own for each hook (a is shared)"),
         (
             "hooks: [{id: a, stage: post-commit, run: x, fixes: true}]",
@@ -138,7 +112,6 @@ HOOK = "hooks:\n- {id: a, stage: pre-commit, run: x}\n"
             "hooks: [{id: a, stage: pre-apply, run: x, env: [A=1]}]",
             "1:49 hooks[0].env[0]: expected the name of a variable, got `A=1`",
         ),
-        ("llm: {base_url: localhost}", "1:17 llm.base_url: expected an http(s) address, got"),
         ("- a", "1:1 the file: expected keys and values, got a list"),
         ("a: b: c", "1:5 expected YAML, got: mapping values"),
     ],

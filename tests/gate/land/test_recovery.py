@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from patchq.gate.config import config_file
+from patchq.gate.git.branches.local import LocalBranches
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import landing, worker
 from patchq.gate.pipeline.context import RepoContext, flush
@@ -17,7 +18,6 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session, Tips, compose
 from patchq.gate.queue import layout
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.report.document import to_json
 from patchq.gate.report.page import to_markdown
 from patchq.gate.review import restack
 from tests.helpers.command import block, drop, patchq, report
@@ -44,7 +44,9 @@ def begin(repo: Path, mode: str = "auto") -> Session:
     root = repo / ".patchq"
     layout.create(root)
     settings = config_file.parse(f"version: 1\nmode: {mode}\n".encode())
-    session = compose(RepoContext(Repository.open(repo), StoreQueue(root), root, settings, TARGET))
+    opened = Repository.open(repo)
+    branches = LocalBranches(opened)
+    session = compose(RepoContext(opened, StoreQueue(root), root, settings, TARGET, branches))
     session.queue.acquire()
     return session
 
@@ -58,7 +60,7 @@ def decide(session: Session, responses: dict[str, str]) -> list[Decision]:
         assert decision.commit
         if decision.state == "applied":
             tips.move(TARGET, decision.commit)
-        told = to_json(decision.outcome())
+        told = decision.report()
         session.queue.intend(claim, told, to_markdown(told))
         decisions.append(decision)
     return decisions

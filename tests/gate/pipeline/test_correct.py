@@ -81,11 +81,10 @@ def test_without_a_model_nothing_is_asked(repo: Path) -> None:
     ("reply", "code"),
     [
         ("I cannot tell.", "llm.answer"),
-        (Reply("boom", status=400), "llm.server"),
         (Reply("later", status=429, headers={"retry-after": "900"}), "llm.rate_limited"),
         (Reply(f"no such key: {KEY}", status=401), "llm.server"),
     ],
-    ids=["prose", "refused", "limited", "key"],
+    ids=["prose", "limited", "key"],
 )
 def test_verdict_without_the_model_stands(repo: Path, reply: Reply | str, code: str) -> None:
     bare = apply(repo, code=1)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.helpers.chat_server import Reply, Request, serving
 from tests.helpers.command import drop, patchq, report, seen
 from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
 
+PATIENCE = 120.0
 SMALL = "def greet(name):\n    return 'hello ' + name\n"
 LARGE = "".join(f"def f{n}():\n    return {n}\n\n\n" for n in range(200))
 FILES = {"a.py": SMALL, "big.py": LARGE, ".env": "SECRET=1\n", "tests/test_a.py": "import a\n"}
@@ -108,7 +110,6 @@ def test_what_a_model_says_of_itself_is_not_believed(tmp_path: Path) -> None:
 
 CUT = Reply(WHOLE, finish="length")
 LADDERS = {
-    "unreadable once": ([UNREADABLE, DIFF], "applied", [("whole", "stop"), ("diff", "stop")]),
     "whole at last": (
         [CUT, CUT, CUT, CUT, WHOLE],
         "applied",
@@ -118,11 +119,6 @@ LADDERS = {
         [CUT],
         "response.truncated",
         [("whole", "length"), *[("diff", "length")] * 3, ("whole", "length")],
-    ),
-    "never readable": (
-        ["Sorry."],
-        "response.no_edits",
-        [("whole", "stop"), *[("diff", "stop")] * 3, ("whole", "stop")],
     ),
 }
 
@@ -233,12 +229,11 @@ def test_a_refused_answer_is_asked_for_again(tmp_path: Path) -> None:
         assert at.body("fix-2").count("retries: ") == 1
 
 
-@pytest.mark.parametrize("most", [0, 1, 3])
-def test_asking_again_ends(most: int, tmp_path: Path) -> None:
-    with place(tmp_path, MISSED, more=f", auto_retry: {most}, correct: false") as at:
+def test_asking_again_ends(tmp_path: Path) -> None:
+    with place(tmp_path, MISSED, more=", auto_retry: 2, correct: false") as at:
         at.request()
-        assert len(at.server.requests) == most + 1
-        assert len([*at.queue.glob("rejected/*.report.json")]) == most + 1
+        assert len(at.server.requests) == 3
+        assert len([*at.queue.glob("rejected/*.report.json")]) == 3
 
 
 def test_what_a_person_asks_for_is_sent_on_as_a_quotation(tmp_path: Path) -> None:
@@ -275,21 +270,13 @@ def test_what_was_dropped_is_not_sent_on(tmp_path: Path) -> None:
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 
 
-@pytest.mark.parametrize("find", [MISSED, DIFF], ids=["unseen", "seen"])
-def test_a_response_that_holds_a_secret_is_sent_to_nobody(find: str, tmp_path: Path) -> None:
+def test_a_response_that_holds_a_secret_is_sent_to_nobody(tmp_path: Path) -> None:
     with place(tmp_path, more=", correct: false") as at:
-        drop(at.queue, {"x.md": find.replace("hello {name}", TOKEN)})
+        drop(at.queue, {"x.md": MISSED.replace("hello {name}", TOKEN)})
         patchq("run", cwd=at.root, code=1)
         told = at.request("retries: x\n")
         assert (codes(told), at.server.requests) == (["frontmatter.value"], [])
         assert "holds a secret" in told["problems"][0]["message"]
-
-
-def test_ask(tmp_path: Path) -> None:
-    with place(tmp_path, WHOLE) as at:
-        done = patchq("ask", "a.py", "--task", "Use an f-string", cwd=at.root)
-        assert done.out.startswith("applied    Use-an-f-string  main ")
-        assert not [*(at.queue / "active").iterdir()]
 
 
 def test_a_request_is_submitted(tmp_path: Path) -> None:
@@ -305,14 +292,25 @@ def test_a_request_is_submitted(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- crashes and company
 
 
-def daemon(at: Place) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "patchq", "-q", "watch"], cwd=at.root)
+@contextmanager
+def daemon(at: Place) -> Iterator[subprocess.Popen[bytes]]:
+    """A daemon that has begun to ask, stopped in the end."""
+    process = subprocess.Popen([sys.executable, "-m", "patchq", "-q", "watch"], cwd=at.root)
+    try:
+        assert at.server.asked.wait(PATIENCE)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(PATIENCE)
+        finally:
+            process.kill()
 
 
 def verdict(at: Place, id: str) -> dict[str, Any]:
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while not (told := seen(at.queue, id)):
-        assert time.monotonic() < until, f"{id} has no verdict"
+        assert time.monotonic() < until
         time.sleep(0.01)
     return told
 
@@ -320,16 +318,12 @@ def verdict(at: Place, id: str) -> dict[str, Any]:
 def test_others_do_not_wait_for_an_answer(tmp_path: Path) -> None:
     with place(tmp_path, Reply(WHOLE, slow=True)) as at:
         drop(at.queue, {"fix.request.yaml": ASKED})
-        process = daemon(at)
-        try:
-            assert at.server.asked.wait(60)
+        with daemon(at) as process:
             drop(at.queue, {"mine.md": "```text:new.txt\nx = 1\n```\n"})
             assert verdict(at, "mine")["state"] == "applied"
             at.server.closed.set()
             assert verdict(at, "fix")["state"] == "applied"
-        finally:
-            process.terminate()
-            assert process.wait(60) == 0
+        assert process.returncode == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda s: s.name)
@@ -340,10 +334,9 @@ def test_who_dies_while_asking_asks_again(number: signal.Signals, tmp_path: Path
     with serving(script) as server:
         at = Place(tmp_path, server)
         drop(at.queue, {"fix.request.yaml": ASKED})
-        process = daemon(at)
-        assert at.server.asked.wait(60)
-        process.send_signal(number)
-        process.wait(60)
+        with daemon(at) as process:
+            process.send_signal(number)
+            process.wait(PATIENCE)
         assert not [*at.queue.glob("*/fix.report.json")]
         patchq("run", cwd=at.root)
         assert report(at.queue, "fix")["state"] == "applied"
@@ -366,14 +359,15 @@ main(["run"])
 @pytest.mark.parametrize(
     ("text", "step"),
     [
-        *(pytest.param(WHOLE, at, id=at) for at in ("answer", "intend", "reserve", "publish")),
+        *(pytest.param(WHOLE, at, id=at) for at in ("answer", "publish")),
         pytest.param(MISSED, "intend", id="refused"),
     ],
 )
 def test_who_dies_with_an_answer_does_not_ask_twice(step: str, text: str, tmp_path: Path) -> None:
     with place(tmp_path, text, more=", correct: false") as at:
         drop(at.queue, {"fix.request.yaml": ASKED})
-        done = subprocess.run([sys.executable, "-c", KILLED, step], cwd=at.root, check=False)
+        command = [sys.executable, "-c", KILLED, step]
+        done = subprocess.run(command, cwd=at.root, check=False, timeout=PATIENCE)
         assert done.returncode == 9
         patchq("run", cwd=at.root, code=None)
         told = report(at.queue, "fix")

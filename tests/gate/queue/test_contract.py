@@ -11,14 +11,15 @@ from typing import Any, Protocol
 
 import pytest
 
-from patchq.core.model.values import Outcome, State
+from patchq.core.model.values import State
 from patchq.gate.errors import Busy, DiskFault, QueueLocked
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.layout import create
 from patchq.gate.queue.ledger import QueueEngine
-from patchq.gate.report.document import to_json, with_state
+from patchq.gate.report.document import with_state
 from patchq.gate.report.schema import Report
+from tests.helpers.outcomes import Outcome, to_json
 
 Known = Callable[[str], bool]
 LIMIT = 1000

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from patchq.core.model.values import Outcome, State
+from patchq.core.model.values import State
 from patchq.gate.errors import DiskFault, QueueLocked, UsageError
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.layout import create
 from patchq.gate.queue.lock import lock_owner
-from patchq.gate.report.document import to_json
 from patchq.gate.report.schema import Report
+from tests.helpers.outcomes import Outcome, to_json
 
 LIMIT = 1000
 SETTLE = 0.15

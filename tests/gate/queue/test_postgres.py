@@ -15,14 +15,14 @@ from functools import partial
 import psycopg
 import pytest
 
-from patchq.core.model.values import Outcome, State
+from patchq.core.model.values import State
 from patchq.gate.errors import DatabaseFault, LaneLost
 from patchq.gate.queue import Claim
 from patchq.gate.queue.postgres.engine import PostgresQueue
 from patchq.gate.queue.postgres.schema import migrate
-from patchq.gate.report.document import to_json
 from patchq.gate.report.schema import Report
 from tests.helpers import postgres
+from tests.helpers.outcomes import Outcome, to_json
 
 Open = Callable[..., PostgresQueue]
 OWNER = """
@@ -39,11 +39,12 @@ for _ in range(int(sys.argv[2])):
         print(type(error).__name__)
 """
 ZOMBIE = """
-from patchq.core.model.values import Outcome, Source
+from patchq.core.model.values import Source
 from patchq.gate.queue import Claim
-from patchq.gate.report.document import to_json
+from patchq.gate.report.schema import Report, SourceEntry
 claim = Claim(f"{1:016x}", Source("x.md", "0" * 64, 3), b"a 1")
-report = to_json(Outcome("zombie", "rejected", claim.source, "review"))
+source = SourceEntry(name="x.md", sha256="0" * 64, bytes=3)
+report = Report(id="zombie", state="rejected", source=source)
 """
 
 

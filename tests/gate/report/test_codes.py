@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
-import pytest
-
-from patchq.gate.report import codes
 from patchq.gate.report.codes import CODES
-
-ROOT = Path(__file__).parents[3]
-DOCS = ROOT / "docs" / "report-codes.md"
+from tests.helpers import report_codes
+from tests.helpers.pages import ROOT
 
 # The contract, letter by letter.
 CONTRACT = """
@@ -36,15 +31,6 @@ repository: damaged
 fault: repository disk database crashed in_doubt hook
 """
 FILE_SUFFIXES = (".html", ".json", ".md", ".py", ".yaml")
-ALIASES = {
-    "match.none": "EDIT_NO_OCCURRENCE_FOUND",
-    "match.count": "EDIT_EXPECTED_OCCURRENCE_MISMATCH",
-    "path.invalid": "EDIT_INVALID_PATH",
-    "path.outside": "EDIT_INVALID_PATH",
-    "file.unreadable": "EDIT_FILE_READ_ERROR",
-    "path.not_found": "EDIT_FILE_NOT_FOUND",
-    "path.exists": "ATTEMPT_TO_CREATE_EXISTING_FILE",
-}
 
 
 def test_the_list_is_the_contracts() -> None:
@@ -54,23 +40,8 @@ def test_the_list_is_the_contracts() -> None:
     ]
 
 
-def test_older_names_live_on_as_aliases() -> None:
-    assert {code.name: code.alias for code in CODES.values() if code.alias} == ALIASES
-
-
 def test_the_documentation_is_written_from_the_table() -> None:
-    assert DOCS.read_text(encoding="utf-8") == codes.to_markdown()
-
-
-@pytest.mark.parametrize("name", CODES)
-def test_every_code_is_documented_once_with_cause_and_cure(name: str) -> None:
-    code = CODES[name]
-    page = DOCS.read_text(encoding="utf-8")
-    section = f"## `{name}`\n\n**Cause:** {code.cause}\n\n**Cure:** {code.cure}\n"
-    assert page.count(f"## `{name}`\n") == page.count(section) == 1
-    for text in (code.cause, code.cure):
-        assert text[0].isupper()
-        assert text.endswith(".")
+    assert report_codes.PAGE.read_text(encoding="utf-8") == report_codes.made()
 
 
 def test_the_package_uses_no_other_code() -> None:

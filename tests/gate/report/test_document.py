@@ -9,13 +9,12 @@ import pytest
 from msgspec import convert
 from msgspec.structs import replace
 
-from patchq.core.model.values import Base, EditOutcome, Problem, State
+from patchq.core.model.values import Base, Problem
 from patchq.core.text import quote
-from patchq.gate.report import document
-from patchq.gate.report.document import MAX_BYTES, dumps, plain, to_json, with_state
+from patchq.gate.report.document import MAX_BYTES, dumps, with_state
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Moment, Report, RetryEntry, SizeEntry, SourceEntry
-from tests.helpers.outcomes import EVIL, GOOD, MISSED, PROPOSED, REFUSED, SEVERAL
+from tests.helpers.outcomes import EVIL, GOOD, MISSED, PROPOSED, REFUSED, SEVERAL, to_json
 
 
 def test_what_a_report_says() -> None:
@@ -33,22 +32,6 @@ def test_what_a_report_says() -> None:
     other = to_json(REFUSED).problems[3].conflicts_with
     assert other
     assert other.lines == (4, 5)
-
-
-@pytest.mark.parametrize(
-    ("state", "committed", "branch"),
-    [
-        ("applied", True, None),
-        ("proposed", True, "patchq/fix-42"),
-        ("duplicate", False, None),
-        ("held", False, None),
-        ("rejected", False, None),
-    ],
-)
-def test_only_a_commit_has_a_commit(state: State, committed: bool, branch: str | None) -> None:
-    report = to_json(replace(PROPOSED, state=state))
-    assert (report.commit is not None) == (report.tree is not None) == committed
-    assert report.branch == branch
 
 
 def test_a_later_state_keeps_the_rest() -> None:
@@ -123,26 +106,3 @@ def test_a_report_fits_into_256_kib_and_marks_what_is_cut(name: str) -> None:
     for said in (text, page):
         assert re.search(r"left out here|… and \d+ more", said)
     assert with_state(report, report.state, branch=report.branch) == report
-
-
-TOKEN = "ghp_" + "a1B2" * 9
-TINY = EditOutcome("", "", (1, 1), "", "", "ready", description=TOKEN)
-SHORT = Problem("x", TOKEN, "")
-
-
-@pytest.mark.parametrize("count", [700, 5000])
-@pytest.mark.parametrize("part", [TINY, replace(TINY, description="")])
-def test_what_is_cut_before_secrets_are_looked_for_is_what_would_not_fit(
-    count: int, part: EditOutcome
-) -> None:
-    outcome = replace(REFUSED, edits=(part,) * count, problems=(SHORT,) * count)
-    report = to_json(outcome)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(document, "_MOST_ENTRIES", count)
-        assert to_json(outcome) == report
-    assert TOKEN not in dumps(report)
-    for key, said in (("edits", "description"), ("problems", "message")):
-        entries = plain(getattr(report, key))
-        more = re.search(rf"(\d+) more {key} are left out", entries[-1][said] or "")
-        assert more
-        assert len(entries) + int(more[1]) == count

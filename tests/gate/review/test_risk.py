@@ -14,13 +14,11 @@ from patchq.core.model.values import (
     Correction,
     EditOutcome,
     HookRun,
-    Outcome,
     Problem,
 )
 from patchq.gate.report.codes import CODES
-from patchq.gate.report.document import to_json
 from patchq.gate.review.risk import risk
-from tests.helpers.outcomes import EVIL, GOOD, PROPOSED
+from tests.helpers.outcomes import EVIL, GOOD, PROPOSED, Outcome, to_json
 
 PASSED = HookRun("tests", "pre-commit", 0, 1.0, "")
 PLAIN = replace(

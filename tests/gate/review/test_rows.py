@@ -9,10 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from patchq.core.model.values import FileChange, LineHunk
-from patchq.gate.report.document import to_json
 from patchq.gate.report.schema import Report
 from patchq.gate.review.rows import FileRows, Row, folded, side_by_side, word_marks
-from tests.helpers.outcomes import EVIL, GOOD, PROPOSED
+from tests.helpers.outcomes import EVIL, GOOD, PROPOSED, to_json
 
 
 def reported(*edits: tuple[str, tuple[int, int] | None], path: str = "a.py") -> Report:

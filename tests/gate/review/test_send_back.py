@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import UsageError
+from patchq.gate.git.branches.local import LocalBranches
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import notes
@@ -54,7 +55,9 @@ class Desk:
         self.config = replace(self.config, **changes)
         layout.create(self.root, None, None)
         queue = StoreQueue(self.root)
-        context = RepoContext(Repository.open(self.repo), queue, self.root, self.config, "main")
+        repo = Repository.open(self.repo)
+        branches = LocalBranches(repo)
+        context = RepoContext(repo, queue, self.root, self.config, "main", branches)
         self.session = compose(context)
         self._opened = [self.session]
 
@@ -207,7 +210,7 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
     assert [p.code for p in asked.problems] == ["review.changes"]
     (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
     assert note.commit == asked.commit
-    assert notes.says(note, asked)
+    assert notes.agrees(note, asked)
     desk.end()
     shutil.rmtree(desk.root)
     desk.begin()
@@ -273,7 +276,7 @@ def test_a_crash_before_the_note_is_put_right(desk: Desk, monkeypatch: pytest.Mo
     assert damages == ["note.missing"]
     reports.reconcile(desk.session)
     (note,) = notes.each(desk.session)
-    assert notes.says(note, desk.told("x"))
+    assert notes.agrees(note, desk.told("x"))
 
 
 # ---------------------------------------------------------------- bad input

@@ -91,7 +91,7 @@ def test_resolving_all_ends_the_request(desk: Desk) -> None:
     report = desk.told("x")
     assert (report.retry.prompt, [p.code for p in report.problems]) == (None, [])
     (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
-    assert notes.says(note, report)
+    assert notes.agrees(note, report)
 
 
 @pytest.mark.parametrize(

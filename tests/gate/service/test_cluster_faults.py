@@ -11,12 +11,10 @@ from contextlib import closing
 
 import pytest
 
-from patchq.core.model.values import Outcome
 from patchq.gate.api import Gate
 from patchq.gate.errors import DatabaseFault
 from patchq.gate.queue.postgres.engine import PostgresQueue
 from patchq.gate.queue.postgres.entries import Entries
-from patchq.gate.report.document import to_json
 from patchq.gate.report.schema import Report
 from patchq.gate.service.feed import Feeder
 from tests.gate.service.test_cluster import (
@@ -27,6 +25,7 @@ from tests.gate.service.test_cluster import (
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git
 from tests.helpers.machines import Machines
+from tests.helpers.outcomes import Outcome, to_json
 
 __all__ = ["machines"]
 LAND = "patchq.gate.git.branches.remote:RemoteBranches.land"

@@ -342,7 +342,7 @@ def _notes(session: Session, known: list[Report]) -> Iterator[Finding]:
     for report in known:
         asked, note = waits_for_its_agent(report), noted.get(report.id)
         says = note is not None and (
-            notes.says(note, report) if asked else note.state == report.state
+            notes.agrees(note, report) if asked else note.state == report.state
         )
         due = report.commit if asked or report.state in NOTED else None
         if due and not says and session.repo.resolve_commit(due):

@@ -24,26 +24,8 @@ def _messages(*calls: tuple[str, dict[str, Any]]) -> str:
     )
 
 
-def _chat(*calls: tuple[str, dict[str, Any]]) -> str:
-    tools = [
-        {"id": f"c{n}", "type": "function",
-         "function": {"name": name, "arguments": json.dumps(words)}}
-        for n, (name, words) in enumerate(calls)
-    ]  # fmt: skip
-    choice = {"message": {"role": "assistant", "tool_calls": tools}, "finish_reason": "tool_calls"}
-    return json.dumps({"object": "chat.completion", "choices": [choice]})
-
-
-def _named(*calls: tuple[str, dict[str, Any]]) -> str:
-    values = [{"name": name, "arguments": words} for name, words in calls]
-    return f"I do that:\n\n```json\n{json.dumps(values, indent=1)}\n```\n"
-
-
 def _bare(*calls: tuple[str, dict[str, Any]]) -> str:
     return "".join(json.dumps(words) + "\n" for _, words in calls)
-
-
-WRAPPED = {"messages": _messages, "chat": _chat, "named": _named}
 
 
 def _edit(old: str, new: str = "", **more: Any) -> dict[str, Any]:
@@ -58,10 +40,7 @@ def _multi(*pairs: tuple[str, str]) -> dict[str, Any]:
 def _rows(
     name: str, before: dict[str, str], calls: list[tuple[str, dict[str, Any]]], **outcome: Any
 ) -> list[Row]:
-    """The calls in each wrapper that names them."""
-    return [
-        Row(f"{name}, {how}", before, write(*calls), **outcome) for how, write in WRAPPED.items()
-    ]
+    return [Row(name, before, _messages(*calls), **outcome)]
 
 
 DELETIONS = [
@@ -87,8 +66,7 @@ LETTER = [
 ]  # fmt: skip
 
 
-LOOKS = ("view", "Read", "open_file", "list_dir", "LS", "ls", "Glob", "grep", "find", "web_search",
-         "mcp__fs__read_text_file")  # fmt: skip
+LOOKS = ("view", "list_dir", "Glob", "grep", "mcp__fs__read_text_file")
 
 
 NAMES = [

@@ -43,17 +43,12 @@ TALK = {
     "an explanation": "The function `run` in `src/app.py` strips the name:\n\n```python\n"
     "value = name.strip()\n```\n\nThen it returns it.\n",
     "usage under a path line": "src/app.py\n```python\nfrom src.app import run\nrun('x')\n```\n",
-    "usage under a heading": "### src/app.py\n\n```bash\npython src/app.py\n```\n",
     "a traceback under a path": "`src/app.py`:\n```\nTraceback (most recent call last):\n"
     '  File "src/app.py", line 4, in run\nAttributeError: strip\n```\n',
     "a log of a new file": "The log `out/server.log` says:\n\n```log\n12:00:01 INFO up\n```\n",
-    "a listing": "src/\n```\nsrc/app.py\nsrc/util.js\n```\n",
     "a tree": "The layout is:\n\n```\n├── src/app.py\n└── src/util.js\n```\n",
     "a placeholder": "path/to/file.py\n```python\nx = 1\n```\n",
-    "a placeholder in FILE": "FILE: path/to/file.py\n```python\nx = 1\n```\n",
-    "a prompt's example": "mathweb/flask/app.py\n```python\nimport math\n```\n",
     "a root twin": "app.py\n```python\nprint('hello')\n```\n",
-    "a root twin in bold": "**app.py**\n\n```python\nprint('hello')\n```\n",
     "a root twin by label": "File: app.py\n```python\nprint('hello')\n```\n",
     "a file in another case": "SRC/App.py\n```python\nprint('hello')\n```\n",
     "an excerpt by comment": "```python\n# src/app.py\ndef stop():\n    pass\n```\n",
@@ -61,16 +56,9 @@ TALK = {
     "an excerpt of the beginning": "src/app.py\n```python\nimport os\n\n\ndef run(name):\n```\n",
     "a list of files": "Please add these files to the chat:\n\n1. `src/app.py`\n2. `src/util.js`\n",
     "a review comment": "`src/app.py:4` The name may be None:\n\n```suggestion\n    value = name\n```\n",
-    "a citation of lines": "```4:6:src/app.py\ndef run(name):\n    value = name.strip()\n```\n",
-    "German": "Die Funktion steht in `src/app.py`:\n\n```python\ndef run(name):\n    ...\n```\n\nSie "
-    "liefert den Namen ohne Leerzeichen.\n",
-    "Chinese": "在 `src/app.py` 中：\n\n```python\nprint('你好')\n```\n\n这样就可以了。\n",
     "a readme in talk": "A readme could say:\n\n````markdown\n# Tool\n\n## src/app.py\n\n```python\n"
     "import src.app\n```\n\nIt runs.\n````\n",
-    "a new path over output": "tools/new.py\n```output\nhello\n```\n",
-    "steps with code": "- `src/app.py`\n\n```python\nreturn 0\n```\n\n- then run it\n",
     "thinking about a file": "<think>\nsrc/app.py\n```python\nx = 1\n```\n</think>\nNo change.\n",
-    "an example": "For example, in `lib/x.py`:\n\n```python\nx = 1\n```\n",
 }
 
 

@@ -14,22 +14,12 @@ OLD = "".join(LINES)
 
 
 def forms(path: str, old: str, new: str) -> dict[str, str]:
-    """One replacement in several forms."""
-    minus = "".join("-" + line for line in old.splitlines(keepends=True))
-    plus = "".join("+" + line for line in new.splitlines(keepends=True))
+    """One replacement in two forms."""
     call = {"file_path": path, "old_string": old, "new_string": new}
     return {
         "block": f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n",
-        "find": f"FILE: {path}\n\n### CHANGE 1: x\nFIND:\n````\n{old}````\n\nREPLACE WITH:\n"
-        f"````\n{new}````\n",
-        "patch": f"*** Begin Patch\n*** Update File: {path}\n@@\n{minus}{plus}*** End Patch\n",
-        "diff": f"--- a/{path}\n+++ b/{path}\n@@ @@\n{minus}{plus}",
         "call": json.dumps([call]),
-        "indexed": json.dumps(
-            {"edits": [{"id": "1", "type": "modification", "file": path, "target": old,
-                        "replacement": new}]}
-        ),
-    }  # fmt: skip
+    }
 
 
 def rows(

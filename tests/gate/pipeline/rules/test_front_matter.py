@@ -1,4 +1,4 @@
-"""Front matter (docs/feeding.md): honoured or refused, in every form, and never lost."""
+"""Front matter (docs/feeding.md): honoured or refused, in several forms, and never lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 
 from bench.corpus.rewrites.forms import AS_IT_IS, FORMS, Form
 from bench.corpus.rewrites.tasks import Change
-from patchq.gate.config.schema import Commit, Config
 from tests.helpers.deciding import BASE, Bench, Row, check
 
 A = {"src/a.py": "x = 1\ny = 2\n"}
@@ -24,30 +23,28 @@ def rows(*lines: str, form: Form) -> str:
     return "\n".join(["---", *lines, "---", written(form)])
 
 
-EVERY_FORM = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+SOME = [form for form in FORMS if form.name in ("search_replace", "v4a", "messages", "mail")]
+SEVERAL_FORMS = pytest.mark.parametrize("form", SOME, ids=lambda form: form.name)
 HONOURED = {
     "subject with a colon": ("agent: x", "message: fix(auth): loop", f"base: {BASE}"),
-    "blank lines and comments": ("", "# who", "agent: x", "", f"base: {BASE}  # seen"),
-    "a subject that begins with a quoted word": ('message: "Login" loops no more', "agent: x"),
     "a quoted subject": ("message: 'It''s done'  # so", "target: main"),
     "braces": ('{"target": "main", "agent": "x"}',),
     "block scalar": ("message: |", "  Do it", "", "  target: all", f"base: {BASE}"),
 }
 LOST = {
     "a line that is no key": ("target: elsewhere", "and do it quickly"),
-    "a comment of HTML": ("<!-- note -->", "target: elsewhere"),
     "a sentence before it": ("I made the change:", "target: elsewhere"),
     "braces": ('{"target": "elsewhere"}',),
 }
 
 
-@EVERY_FORM
+@SEVERAL_FORMS
 @pytest.mark.parametrize("lines", HONOURED.values(), ids=HONOURED)
 def test_what_is_honoured(bench: Bench, form: Form, lines: tuple[str, ...]) -> None:
     check(bench, Row("", A, rows(*lines, form=form), DONE))
 
 
-@EVERY_FORM
+@SEVERAL_FORMS
 @pytest.mark.parametrize("lines", LOST.values(), ids=LOST)
 def test_what_would_be_lost(bench: Bench, form: Form, lines: tuple[str, ...]) -> None:
     verdict = bench.decide(Row("", A, rows(*lines, form=form)))
@@ -57,17 +54,15 @@ def test_what_would_be_lost(bench: Bench, form: Form, lines: tuple[str, ...]) ->
     }
 
 
-@EVERY_FORM
+@SEVERAL_FORMS
 @pytest.mark.parametrize(
     "head",
     [
-        "\n\n---\nagent: x\nbase: {}\n---\n",
         "```yaml\n---\nagent: x\nbase: {}\n---\n```\n\n",
-        "~~~~markdown\n\n---\nagent: x\nbase: {}\n---\n~~~~\n",
         "\ufeff---\r\nagent: x\r\nbase: {}\r\n---\r\n",
         "---\n---\n",
     ],
-    ids=["blank lines", "fence", "tildes", "bom", "empty"],
+    ids=["fence", "bom", "empty"],
 )
 def test_what_stands_round_it(bench: Bench, form: Form, head: str) -> None:
     check(bench, Row("", A, head.format(BASE) + written(form), DONE))
@@ -75,19 +70,17 @@ def test_what_stands_round_it(bench: Bench, form: Form, head: str) -> None:
 
 FURTHER_DOWN = {
     "below prose": "Here it is.\n\n---\ntarget: elsewhere\n---\n",
-    "behind a thought": "<think>\nHm.\n</think>\n---\ntarget: elsewhere\n---\n",
     "behind a fence": "```sh\nls\n```\n---\n# so\ntarget: b\n\ndepends_on:\n  - a\n---\n",
 }
 
 
-@EVERY_FORM
+@SEVERAL_FORMS
 @pytest.mark.parametrize("head", FURTHER_DOWN.values(), ids=FURTHER_DOWN)
 def test_front_matter_further_down(bench: Bench, form: Form, head: str) -> None:
     if form.in_text:
         check(bench, Row("", A, head + written(form), None, ("frontmatter.value",)))
 
 
-HEARD = Config(commit=Commit(author_from_response=True))
 UNFOLLOWED = [
     Row(
         "author",
@@ -111,10 +104,3 @@ UNFOLLOWED = [
 @pytest.mark.parametrize("row", UNFOLLOWED, ids=lambda row: row.name)
 def test_what_is_understood_and_not_followed(bench: Bench, row: Row) -> None:
     check(bench, row)
-
-
-def test_an_author_that_is_followed_is_no_warning(bench: Bench) -> None:
-    row = Row("", A, f"---\nauthor: A <a@x.org>\n---\n{BLOCK}", config=HEARD)
-    verdict = bench.decide(row)
-    assert verdict.files
-    assert verdict.decision.problems == ()

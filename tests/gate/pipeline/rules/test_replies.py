@@ -10,7 +10,6 @@ import pytest
 from bench.corpus.rewrites.forms import AS_IT_IS, FORMS, Form
 from bench.corpus.rewrites.tasks import Change
 from patchq.core.formats.registry import FORMATS
-from patchq.gate.report import document
 from tests.helpers.deciding import Bench, Row
 
 TEXT = "".join(f"line {n} of the text\n" for n in range(1, 41))
@@ -20,7 +19,7 @@ MISSED = Change("src/a.txt", "no such line, at all\n", "another line\n")
 def prompt(bench: Bench, response: str, text: str = TEXT) -> str:
     decision = bench.decide(Row("", {"src/a.txt": text}, response)).decision
     assert decision.state == "rejected"
-    told = document.to_json(decision.outcome()).retry.prompt
+    told = decision.report().retry.prompt
     assert told is not None
     return told
 
@@ -55,16 +54,6 @@ def test_what_cannot_be_read_is_asked_for_in_its_own_form(bench: Bench, form: st
     told = prompt(bench, UNREADABLE[form])
     start = FORMATS[form].instructions.split("\n", 1)[0]
     assert re.search(f"and then write the edits like this:\n\n`{{3,}}\n{re.escape(start)}\n", told)
-    assert "path/to" not in told
-
-
-def test_a_script_is_asked_for_as_blocks(bench: Bench) -> None:
-    script = (
-        '{"file": "src/a.txt", "edits": [{"type": "delete", "anchor": {"type": "line_pattern", '
-        '"selected": "no such line"}}]}'
-    )
-    told = prompt(bench, script)
-    assert "src/a.txt\n<<<<<<< SEARCH\n" in told
     assert "path/to" not in told
 
 
@@ -120,16 +109,6 @@ def block(path: str, old: str, new: str) -> str:
 FOLLOW_UPS = {
     "a creation over a file": (
         block("src/a.txt", "", "new\n") + block("src/a.txt", "new\n", "newer\n"),
-        "path.exists",
-    ),
-    "calls": (
-        json.dumps(
-            [
-                {"name": "create", "input": {"path": "src/a.txt", "file_text": "new\n"}},
-                {"name": "Edit", "input": {"file_path": "src/a.txt", "old_string": "new",
-                                           "new_string": "newer"}},
-            ]
-        ),
         "path.exists",
     ),
 }  # fmt: skip

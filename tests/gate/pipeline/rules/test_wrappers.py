@@ -60,7 +60,6 @@ def in_every_form(*patterns: tuple[str, str], codes: tuple[str, ...] = ()) -> li
 STAYS = [
     *NEIGHBOURS,
     *in_every_form(
-        ("known tags", "<answer>\n{}</answer>\n"),
         ("all in unknown tags", "<patch_set>\n{}</patch_set>\n"),
         ("words about a tag", "I strip `</think>` and `<think>` now.\n\n{}\nSee `</think>`.\n"),
         ("a plain thought", "<think>\nHm.\n</think>\n\n{}"),
@@ -81,9 +80,7 @@ STAYS = [
 ]
 THOUGHTS = in_every_form(
     ("another case", "<Think>\n{draft}\n</Think>\n\n{}"),
-    ("prefix with a colon", "<seed:think>\n{draft}\n</seed:think>\n\n{}"),
     ("brackets", "[THINK]\n{draft}\n[/THINK]\n\n{}"),
-    ("triangles", "◁think▷\n{draft}\n◁/think▷\n\n{}"),
     (
         "channels",
         "<|channel|>analysis<|message|>Hm.\n{draft}<|end|><|start|>assistant<|channel|>final"
@@ -93,7 +90,6 @@ THOUGHTS = in_every_form(
 DRAFTS = [
     *in_every_form(
         ("closed only", "Hm.\n\n{draft}\n</think>\n\n{}"),
-        ("closed at a line's end", "{draft}\nThat is it.</think>\n\n{}"),
         ("two finals", "<|channel|>final<|message|>\n{draft}\n<|channel|>final<|message|>\n{}"),
         codes=UNREADABLE,
     ),
@@ -188,14 +184,12 @@ def test_a_second_divider(bench: Bench, row: Row) -> None:
 ENDS = [
     *in_every_form(
         ("a numbered list", "{}\nPlease add these files:\n\n1. `src/b.py`\n2. `src/c.py`\n"),
-        ("a list of one", "{}\nPlease add:\n\n* `src/b.py`\n"),
         ("a closed fence", "{}\nRun:\n\n```bash\npytest\n```"),
     ),
     *in_every_form(
         ("an opening marker", "{}\nsrc/b.py\n<<<<<<< SEARCH"),
         ("a path and a fence", "{}\nsrc/b.py\n```python"),
         ("a patch", "{}\n*** Begin Patch\n*** Update File: src/b.py\n@@\n-b"),
-        ("a heading with a path", "{}\n### src/b.py\n"),
         ("a bare path", "{}\nsrc/b.py\n"),
         ("an open call", '{}\n{"file_path": "src/b.py", "old_string": "b", "new_s'),
         codes=TRUNCATED,
@@ -206,6 +200,3 @@ ENDS = [
 @pytest.mark.parametrize("row", ENDS, ids=lambda row: row.name)
 def test_how_a_response_ends(bench: Bench, row: Row) -> None:
     check(bench, row)
-
-
-# ---------------------------------------------------------------- what is left unread
