@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
 
+from msgspec import convert
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -23,6 +24,7 @@ from patchq.gate.review.decide import Decided
 from patchq.page import batch, decisions, drafts, inbox, live, pictures, statistics
 from patchq.page.decisions import Form
 from patchq.page.diff import VIEWED
+from patchq.page.drafts import DraftPlace
 from patchq.page.shown import Shown, rendered
 
 _LOG = logging.getLogger("patchq")
@@ -31,7 +33,6 @@ _DONE = {
     "accept": "Accepted", "discard": "Discarded", "send-back": "Sent back",
     "take-back": "Taken back:", "discuss": "Noted on",
 }  # fmt: skip
-_UNDONE = ("accept", "discard", "send-back")
 View = Callable[[Gate, Form], Shown]
 Work = Callable[[Request, Form], Response]
 
@@ -115,20 +116,21 @@ class _Answers:
             return self.page(again, 409 if problems else 200)(request, form)
         with self._looking.gate() as gate:
             if deed == "discuss":
-                return _done(gate, deed, [id], f"/batch/{id}")
+                return _done(deed, [id], f"/batch/{id}")
             drafts.clear(gate, id)
-            return _done(gate, deed, [id], f"/batch/{after}" if after else "/")
+            where = f"/batch/{after}" if after else "/"
+            return _done(deed, [id], where, _undoable(gate, deed, [id]))
 
     def decide_several(self, request: Request, form: Form) -> Response:
         """Decide on the chosen changes alike."""
         deed = form.get("deed", "")
         with self._deciding.gate(writes=True) as gate:
-            problems = decisions.decide_each(gate, deed, form)
+            ids, problems = decisions.decide_each(gate, deed, form)
+            undo = _undoable(gate, deed, ids)
         if problems:
-            return self.page(partial(inbox.several, problems=problems), 409)(request, form)
-        ids = [value.partition(" ")[0] for value in form.getlist("chosen")]
-        with self._looking.gate() as gate:
-            return _done(gate, deed, ids, "/" if len(ids) > 1 else f"/batch/{ids[0]}")
+            again = partial(inbox.several, problems=problems, undo=undo)
+            return self.page(again, 409)(request, form)
+        return _done(deed, ids, "/" if len(ids) > 1 else f"/batch/{ids[0]}", undo)
 
     def mark_viewed(self, request: Request, form: Form) -> Response:
         """Keep that a person has viewed a file as it is, or has not."""
@@ -139,8 +141,8 @@ class _Answers:
     def keep_draft(self, request: Request, form: Form) -> Response:
         """Keep the words of a comment or a reply that is not sent yet."""
         with self._deciding.gate() as gate:
-            words = form.get("words", "")
-            drafts.keep(gate, request.path_params["id"], drafts.place(form), words)
+            place = convert(dict(form), DraftPlace)
+            drafts.keep(gate, request.path_params["id"], place, form.get("words", ""))
         return Response(status_code=204)
 
     def picture(self, request: Request, form: Form) -> Response:
@@ -161,10 +163,13 @@ async def _form(request: Request) -> Form:
     )
 
 
-def _done(gate: Gate, deed: str, ids: Sequence[str], where: str) -> Response:
+def _undoable(gate: Gate, deed: str, ids: Sequence[str]) -> list[str]:
+    return [id for id in ids if deed != "take-back" and gate.can_undo(id)]
+
+
+def _done(deed: str, ids: Sequence[str], where: str, undo: Sequence[str] = ()) -> Response:
     """Go on to a page that says what was done, with a button that takes it back."""
     about = ids[0] if len(ids) == 1 else f"{len(ids)} changes"
-    undo = [id for id in ids if deed in _UNDONE and gate.can_undo(id)]
     asked = urlencode({"done": f"{_DONE[deed]} {about}", "undo": undo}, doseq=True)
     return RedirectResponse(f"{where}?{asked}", 303)
 
@@ -194,4 +199,4 @@ async def _missing(request: Request, error: Exception) -> Response:
 
 
 def _failed(request: Request, problem: Problem, status: int) -> Response:
-    return _html(Shown("failed.html", "Not possible", {"problems": [problem]}), request, "", status)
+    return _html(Shown("frame.html", "Not possible", {"problems": [problem]}), request, "", status)

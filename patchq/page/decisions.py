@@ -30,26 +30,25 @@ def take(gate: Gate, id: str, deed: str, form: Form) -> Decided:
     return _DEEDS[deed](gate, id, form)
 
 
-def decide_each(gate: Gate, deed: str, form: Form) -> list[Problem]:
-    """Decide on the chosen proposals alike; return what keeps some of them from it."""
+def decide_each(gate: Gate, deed: str, form: Form) -> tuple[list[str], list[Problem]]:
+    """Decide on the chosen proposals alike; return those decided, and what keeps the others."""
     why = form.get("why", "").strip()
     parts = [value.partition(" ") for value in form.getlist("chosen")]
     seen = {id: commit for id, _, commit in parts}
     if deed not in _EACH or not seen:
         raise UsageError("nothing was decided: choose some proposals", "go back to the inbox")
-    problems: list[Problem] = []
+    done, problems = list[str](), list[Problem]()
     for ids in gate.by_target(seen) if deed == "accept" else [[id] for id in seen]:
         try:
             decided = _EACH[deed](gate, ids, seen, why)
         except Fault as error:
             problems.append(problem(error, ", ".join(ids)))
-        else:
-            problems += [
-                replace(found, message=f"{one.report.id}: {found.message}")
-                for one in (*decided.others, decided)
-                for found in one.problems
-            ]
-    return problems
+            continue
+        for one in (*decided.others, decided):
+            about = one.report.id
+            problems += [replace(it, message=f"{about}: {it.message}") for it in one.problems]
+            done += [] if one.problems else [about]
+    return done, problems
 
 
 def problem(error: Fault, about: str = "") -> Problem:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec import Struct, ValidationError, convert, field, json
 
 from patchq.gate.api import Gate
@@ -39,11 +37,6 @@ class DraftPlace(Struct, frozen=True):
 
 
 WHOLE = DraftPlace()
-
-
-def place(fields: Mapping[str, str]) -> DraftPlace:
-    """Return the place that the fields of a form name."""
-    return convert(dict(fields), DraftPlace)
 
 
 def of(gate: Gate, id: str) -> dict[DraftPlace, str]:

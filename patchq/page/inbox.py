@@ -61,7 +61,9 @@ def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
     return Shown("inbox.html", "Inbox", values)
 
 
-def several(gate: Gate, form: Form, problems: Sequence[Problem] = ()) -> Shown:
+def several(
+    gate: Gate, form: Form, problems: Sequence[Problem] = (), undo: Sequence[str] = ()
+) -> Shown:
     """Return the page on which a decision on the chosen proposals is confirmed."""
     chosen = {value.partition(" ")[0] for value in form.getlist("chosen")}
     rows = [row for row in gate.status(limit=None).rows if row.id in chosen]
@@ -70,6 +72,7 @@ def several(gate: Gate, form: Form, problems: Sequence[Problem] = ()) -> Shown:
         "rows": rows,
         "ids": {row.id for row in rows},
         "problems": problems,
+        "undo": undo,
         "written": form.get("why", ""),
     }
     return Shown("several.html", f"{len(rows)} chosen", values)

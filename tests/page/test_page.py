@@ -250,6 +250,7 @@ def test_several_are_decided_alike(person: Person, repo: Path) -> None:
         assert (answer.code, 'role="alert"' in answer.text) == (409, True)
     assert "say &lt;why&gt;" in answer.text
     assert "there is no change nobody" in answer.text
+    assert f'name="chosen" value="{ids[0]}">' in answer.text, "it can be taken back"
     done = person.send("/several", form("send-back", *ids[:2], why="shorter"))
     assert (done.code, "Sent+back+2+changes" in done.headers["location"]) == (303, True)
     said = [
