@@ -63,25 +63,19 @@ def test_status_names_what_nobody_serves(
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "says"),
-    [
-        ({"password": "wrong secret"}, 3, "password"),
-        ({"dbname": "nowhere"}, 3, "nowhere"),
-        ({"port": "1"}, 3, "cannot connect"),
-        ({"user": "nobody"}, 3, "nobody"),
-    ],
-    ids=["password", "database", "port", "user"],
+    ("change", "says"),
+    [({"password": "wrong secret"}, "password"), ({"port": "1"}, "cannot connect")],
+    ids=["password", "port"],
 )
 def test_what_keeps_it_from_connecting_is_told_without_the_password(
     place: Path,
     database: str,
     monkeypatch: pytest.MonkeyPatch,
     change: dict[str, str],
-    code: int,
     says: str,
 ) -> None:
     monkeypatch.setenv("PATCHQ_DATABASE", make_conninfo(database, **change))
-    told = patchq("cluster", "status", cwd=place, code=code).err
+    told = patchq("cluster", "status", cwd=place, code=3).err
     assert says in told
     assert "secret" not in told
     assert PASSWORD not in told

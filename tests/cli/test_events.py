@@ -6,15 +6,14 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from patchq.gate.report.schema import EVENT_KINDS
+from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.ending import running
 from tests.helpers.gitrepo import make_repo, write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
@@ -32,16 +31,6 @@ def repo(tmp_path: Path) -> Path:
 def events(repo: Path, *words: str) -> list[dict[str, Any]]:
     done = patchq("events", "--json", *words, cwd=repo)
     return [json.loads(line) for line in done.out.splitlines()]
-
-
-@pytest.fixture
-def follower(repo: Path) -> Iterator[subprocess.Popen[str]]:
-    drop(repo / ".patchq", {"first.md": BAD})
-    patchq("run", cwd=repo, code=1)
-    command = [sys.executable, "-m", "patchq", "events", "--json", "--follow", "--since", "0"]
-    with running(command, cwd=repo, stdout=subprocess.PIPE, text=True) as process:
-        yield process
-        process.kill()
 
 
 def test_every_kind_of_change_is_told(repo: Path) -> None:
@@ -103,15 +92,17 @@ def test_it_is_bounded_and_says_what_it_left_out(repo: Path) -> None:
         assert patchq("events", *words, cwd=repo, code=2).err.count("\n") == 1
 
 
-@pytest.mark.parametrize("how", ["term", "interrupt"])
-def test_it_follows_until_it_is_to_end(
-    repo: Path, follower: subprocess.Popen[str], how: str
-) -> None:
-    assert follower.stdout
-    seen = [json.loads(follower.stdout.readline()) for _ in range(2)]
-    drop(repo / ".patchq", {"second.md": BAD})
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_it_follows_until_it_is_to_end(repo: Path, how: signal.Signals, code: int) -> None:
+    drop(repo / ".patchq", {"first.md": BAD})
     patchq("run", cwd=repo, code=1)
-    seen += [json.loads(follower.stdout.readline()) for _ in range(2)]
-    assert [one["batch"] for one in seen] == ["first", "first", "second", "second"]
-    follower.send_signal(signal.SIGTERM if how == "term" else signal.SIGINT)
-    assert follower.wait(60) == (130 if how == "interrupt" else 0)
+    command = [sys.executable, "-m", "patchq", "events", "--json", "--follow", "--since", "0"]
+    with ending.running(command, cwd=repo, stdout=subprocess.PIPE, text=True) as follower:
+        assert follower.stdout
+        seen = [json.loads(follower.stdout.readline()) for _ in range(2)]
+        drop(repo / ".patchq", {"second.md": BAD})
+        patchq("run", cwd=repo, code=1)
+        seen += [json.loads(follower.stdout.readline()) for _ in range(2)]
+        assert [one["batch"] for one in seen] == ["first", "first", "second", "second"]
+        follower.send_signal(how)
+        assert follower.wait(60) == code

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -55,20 +54,6 @@ def test_bash_completes_verbs_flags_choices_and_ids(repo: Path) -> None:
     assert done.stderr == ""
     for words, line in zip(asked, done.stdout.splitlines(), strict=True):
         assert asked[words] in line.split(), words
-
-
-OTHERS = {"zsh": "#compdef patchq", "fish": "complete -c patchq", "tcsh": "complete patchq"}
-
-
-def test_other_shells_get_theirs(repo: Path) -> None:
-    for shell, word in OTHERS.items():
-        script = patchq("completion", shell, cwd=repo).out
-        assert word in script
-        assert "refs/patchq/waiting" in script
-        if shutil.which(shell):
-            checked = subprocess.run([shell, "-n"], input=script, text=True, capture_output=True)
-            assert checked.returncode == 0, checked.stderr
-    assert "did you mean `zsh` or `fish`?" in patchq("completion", "fsh", cwd=repo, code=2).err
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="each Python's argparse words it anew")

@@ -71,17 +71,3 @@ def test_the_unit_of_the_machine_hides_nothing_that_hooks_and_work_trees_need(re
     for key in (*hiding.split(), *needed.split()):
         assert not re.search(rf"^{key}\b", text, re.M), key
     assert "@mount" not in re.findall(r"^SystemCallFilter=~(.*)$", text, re.M)[0]
-
-
-def test_without_a_manager_the_other_ways_are_named(
-    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    programs = tmp_path / "few"
-    programs.mkdir()
-    (programs / "git").symlink_to(str(shutil.which("git")))
-    monkeypatch.setenv("PATH", str(programs))
-    told = patchq("service", "install", cwd=repo, code=2).err
-    assert "this machine has no systemd" in told
-    assert "patchq watch --detach" in told
-    assert not (tmp_path / "config").exists()

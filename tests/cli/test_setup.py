@@ -74,12 +74,10 @@ def test_a_section_takes_no_other_byte(before: str) -> None:
         (".mcp.json", "", ".mcp.json: not JSON: "),
         (".mcp.json", '{\n // ours\n "a": 1\n}\n', ".mcp.json: not JSON: "),
         (".mcp.json", '{"mcpServers": []}', ".mcp.json:1:16: not JSON: expected an object"),
-        (".mcp.json", "[" * 100_000, ".mcp.json: not JSON: "),
         (".mcp.json", b'{"a":\n "\xff"}', ".mcp.json: not JSON: "),
         (".codex/config.toml", "a = \n", ".codex/config.toml: not TOML: "),
         (".codex/config.toml", "mcp_servers = {}\n", ".codex/config.toml: not TOML: "),
         ("AGENTS.md", f"a\n{BEGIN}\n", "AGENTS.md: expected UTF-8 text, with one line"),
-        ("AGENTS.md", f"{END}\n{BEGIN}\n", "AGENTS.md: expected UTF-8 text, with one line"),
         ("AGENTS.md", f"{BEGIN}\n{END}\n" * 2, "AGENTS.md: expected UTF-8 text, with one line"),
         ("AGENTS.md", "a\n".encode("utf-16"), "AGENTS.md: expected UTF-8 text, with one line"),
     ],
@@ -189,10 +187,17 @@ def test_a_tracked_file_gets_no_path_of_this_machine(
     assert "git tracks .mcp.json" in told["claude"]["note"]
     assert (repo / ".mcp.json").read_text() == "{}\n"
     assert NAME in json.loads((home / ".claude.json").read_text())["mcpServers"]
-    command = str(Path(tomllib.__file__).with_name("nowhere"))
-    told = setup(repo, "claude", "--command", f"{command} patchq", code=1)
-    assert told["claude"]["problem"] == f"there is no program {command}"
-    assert command in (repo / ".mcp.json").read_text()
+    command = tmp_path / "linked"
+    command.write_text(
+        '#!/bin/sh\ntest ! -f .git || { echo "not in a linked one" >&2; exit 1; }\n'
+        f'exec {sys.executable} -m patchq "$@"\n'
+    )
+    command.chmod(0o755)
+    git("worktree", "add", "-q", "-b", "side", str(tmp_path / "side"), cwd=repo)
+    told = setup(repo, "claude", "--command", str(command), code=1)
+    assert told["claude"]["problem"] == "not in a linked one"
+    assert str(command) in (repo / ".mcp.json").read_text()
+    git("worktree", "remove", str(tmp_path / "side"), cwd=repo)
     # `uvx` has this version at hand.
     script = installed(tmp_path / "bin", uvx="") / "uvx"
     script.write_text(
@@ -225,21 +230,9 @@ def test_a_tracked_entry_that_starts_anywhere_is_kept(
     assert contents(repo) == before
 
 
-def test_a_linked_work_tree_is_tried_too(repo: Path, tmp_path: Path) -> None:
-    git("worktree", "add", "-q", "-b", "side", str(tmp_path / "linked"), cwd=repo)
-    script = installed(tmp_path / "bin", patchq="x") / "patchq"
-    script.write_text(
-        '#!/bin/sh\ntest ! -f .git || { echo "not in a linked one" >&2; exit 1; }\n'
-        f'exec {sys.executable} -m patchq "$@"\n'
-    )
-    told = setup(repo, "claude", "--command", str(script), code=1)
-    assert told["claude"]["problem"] == "not in a linked one"
-
-
 @pytest.mark.parametrize(
     ("script", "why"),
     [
-        ("exit 0", "it ends without an answer"),
         ("echo no >&2; exit 3", "no"),
         ("while read line; do echo $line; done", "it ends without an answer"),
         ('test -z "$OTHER" && echo empty >&2', "empty"),
@@ -295,9 +288,6 @@ def test_links_are_followed_within_the_work_tree_alone(repo: Path, tmp_path: Pat
         err = patchq("setup", "claude", "--yes", cwd=repo, code=2).err
         assert "leads out of the work tree" in err
         (repo / path).unlink()
-    os.mkfifo(repo / "AGENTS.md")
-    assert "is no file" in patchq("setup", "--yes", cwd=repo, code=2).err
-    (repo / "AGENTS.md").unlink()
     assert outside.read_text() == "# Theirs\n"
     (repo / "CLAUDE.md").symlink_to("AGENTS.md")
     assert "@AGENTS.md" not in patchq("setup", "claude", "--dry-run", cwd=repo).out

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers import ending
 from tests.helpers.command import Done, fresh, patchq
-from tests.helpers.ending import running
 from tests.helpers.gitrepo import git, make_repo, tip, write_config
 
 LOGIN = """\
@@ -35,7 +35,6 @@ class Login:
 WHO = {"AGENT": "pupil"}
 FILES = {
     "src/login.py": LOGIN,
-    "src/logout.py": LOGIN,
     "src/old.py": "old = 1\n",
     "src/gone.py": "gone = 1\n",
     **{f"src/f{number}.py": f"a = {number}\nb = {number}\n" for number in range(9)},
@@ -202,15 +201,6 @@ def test_one_file_and_several(pupil: Pupil) -> None:
     assert "Assisted-by: pupil" in said
 
 
-def test_standard_input(pupil: Pupil) -> None:
-    assert "`-` for FILE reads standard input" in pupil.flat
-    text = pupil.edit("src/f4.py", "a = 4\n", "a = 14\n")
-    values = {"FILE": "-", "COMMIT": tip(pupil.repo), "SUBJECT": "x", **WHO}
-    done = pupil.call("FILE", "submit", **values, stdin=text)
-    pupil.landed(done)
-    assert now(pupil.repo, "src/f4.py") == "a = 14\nb = 4\n"
-
-
 def test_a_work_tree_and_a_branch(pupil: Pupil, tmp_path: Path) -> None:
     for name, flag, values in (
         ("f5", "--worktree", {**WHO, "DIR": str(tmp_path / "f5")}),
@@ -256,21 +246,8 @@ def test_mending_a_quote_that_is_nowhere(pupil: Pupil) -> None:
     assert now(pupil.repo, "src/beside.py") == "beside = 1\n"
 
 
-def test_mending_a_quote_of_two_places(pupil: Pupil) -> None:
-    """What tells them apart is taken from the page."""
-    old, new = "        user = self.find(name)\n", "        user = self.get(name)\n"
-    page = pupil.page(pupil.submit("twice", pupil.edit("src/logout.py", old, new)))
-    other = re.search(
-        r"`src/logout\.py` line \d+ in `Login\.other`.*?quote also:\n\n```\n(.*?)```", page, re.S
-    )
-    assert other
-    right = pupil.edit("src/logout.py", other[1] + old, other[1] + new)
-    pupil.landed(pupil.again("once", page, right))
-    assert now(pupil.repo, "src/logout.py") == new.join(LOGIN.rsplit(old, 1))
-
-
 def test_the_section_alone(served: Path, tmp_path: Path) -> None:
-    """A branch whose agent says who it is; one that is refused is made anew from the page."""
+    """A branch whose agent says who it is."""
     flat = " ".join((served / "AGENTS.md").read_text().split())
     (line,) = re.findall("`(patchq submit [^`]*)`", flat)
     words = line.replace("BRANCH", "agent/f8").replace("NAME", "pupil")
@@ -282,19 +259,6 @@ def test_the_section_alone(served: Path, tmp_path: Path) -> None:
     assert (done.code, done.out.split()[0]) == (0, "applied"), done.out
     assert "Assisted-by: pupil" in git("log", "-1", "--format=%B", "--", "src/f8.py", cwd=served)
 
-    # A second branch from before that changes the same line is refused, and rebased as it says.
-    git("checkout", "-q", "-B", "agent/f8", "main~1", cwd=tree)
-    (tree / "src/f8.py").write_text("a = 28\nb = 8\n")
-    git("commit", "-qam", "Say 28", cwd=tree)
-    done = patchq(*shlex.split(words)[1:], cwd=tree, code=None)
-    assert (done.code, done.out.split()[0]) == (1, "rejected"), done.out
-    assert "a = 18" in done.out
-    git("reset", "-q", "--hard", "main", cwd=tree)
-    (tree / "src/f8.py").write_text("a = 28\nb = 8\n")
-    git("commit", "-qam", "Say 28", cwd=tree)
-    assert patchq(*shlex.split(words)[1:], cwd=tree).out.split()[0] == "applied"
-    assert now(served, "src/f8.py") == "a = 28\nb = 8\n"
-
 
 @pytest.mark.skipif(not find_spec("mcp"), reason="the extra `mcp` is not installed")
 def test_the_tools(pupil: Pupil, tmp_path: Path) -> None:
@@ -304,16 +268,13 @@ def test_the_tools(pupil: Pupil, tmp_path: Path) -> None:
     command = [entry["command"], *entry["args"]]
     bare = {"HOME": str(pupil.repo.parent), "PATH": "/usr/bin:/bin"}
     section = " ".join((pupil.repo / "AGENTS.md").read_text().split())
-    with running(
-        command, cwd=pupil.repo, env=bare, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as server:
+    piped: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    with ending.running(command, cwd=pupil.repo, env=bare, text=True, **piped) as server:
 
         def ask(number: int, method: str, **params: Any) -> Mapping[str, Any]:
-            assert server.stdin
-            assert server.stdout
             asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             print(json.dumps(asked), file=server.stdin, flush=True)
-            result: Mapping[str, Any] = json.loads(server.stdout.readline())["result"]
+            result: Mapping[str, Any] = json.loads(ending.line_of(server.stdout))["result"]
             return result
 
         who = {"clientInfo": {"name": "pupil", "version": "1"}, "capabilities": {}}
@@ -335,8 +296,5 @@ def test_the_tools(pupil: Pupil, tmp_path: Path) -> None:
         assert real
         edit["old"], change["retries"] = real[1], answer["structuredContent"]["id"]
         answer = ask(6, "tools/call", name=submit, arguments=change)
-        assert server.stdin
-        server.stdin.close()
-        assert server.wait(60) == 0
     assert answer["structuredContent"]["state"] == "applied"
     assert "return False" in now(pupil.repo, path)

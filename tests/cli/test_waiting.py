@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.helpers.command import block, drop, fresh, patchq
-from tests.helpers.ending import running
+from tests.helpers import ending
+from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
 BAD = block("a.txt", "nowhere\n", "x\n")
+OTHER = block("b.txt", "", "b\n")
 
 
 @pytest.fixture
@@ -57,6 +59,7 @@ def test_a_refusal_says_what_to_send(repo: Path) -> None:
     assert page == patchq("show", "x", cwd=repo).out
     assert patchq("wait", "x", "--json", cwd=repo, code=1).json()["retry"]["prompt"]
     assert patchq("wait", "x", "--for", "rejected", cwd=repo).out == done.out
+    assert patchq("wait", "x", "--for", "accepted", cwd=repo, code=1).out  # it cannot come
 
 
 def test_a_refusal_of_commits_names_the_command_that_brings_them(repo: Path) -> None:
@@ -71,34 +74,16 @@ def test_a_refusal_of_commits_names_the_command_that_brings_them(repo: Path) -> 
     assert (repo / f".patchq/rejected/{id}.report.md").read_text() in said
 
 
-@pytest.mark.parametrize("end", ["discard", "reject"])
-def test_a_state_that_cannot_come_any_more_is_not_waited_for(repo: Path, end: str) -> None:
-    drop(repo / ".patchq", {"x.md": BAD if end == "reject" else EDIT})
-    patchq("run", cwd=repo, code=None)
-    if end == "discard":
-        patchq("discard", "x", cwd=repo)
-    assert patchq("wait", "x", "--for", "applied", "--for", "accepted", cwd=repo, code=1).out
-
-
-def test_what_is_no_batch_is_not_waited_for(repo: Path) -> None:
-    for id in ("nobody", "..", "", "a\nb", "../x", "x" * 300, "\udcff"):
-        done = patchq("wait", id, cwd=repo, code=2)
-        assert done.err.startswith("patchq: there is no change ")
-        assert done.err.endswith("; `patchq log` lists them\n")
-        assert done.err.count("\n") == 1
-        assert len(done.err) < 300
-
-
 def test_it_ends_with_the_verdict(repo: Path) -> None:
     """By a process of its own, which began to wait before the work did."""
-    drop(repo / ".patchq", {"x.md": EDIT})
-    ends: list[str] = []
-    waits = threading.Thread(target=lambda: ends.append(fresh("wait", "x", cwd=repo).out))
-    waits.start()
-    time.sleep(0.3)
-    patchq("run", cwd=repo)
-    waits.join(60)
-    assert ends[0].startswith("proposed   x")
+    (repo / "y.md").write_text(OTHER)
+    command = [sys.executable, "-m", "patchq", "submit", "y.md", "--wait"]
+    piped: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    with ending.running(command, cwd=repo, text=True, **piped) as waits:
+        assert "waiting for the verdict on y" in ending.line_of(waits.stderr)
+        patchq("run", cwd=repo)
+        assert ending.line_of(waits.stdout).startswith("proposed   y")
+        assert waits.wait(60) == 0
 
 
 # ---------------------------------------------------------------- before there is a verdict
@@ -109,8 +94,6 @@ def test_it_ends_with_the_verdict(repo: Path) -> None:
     [
         ("x.md", EDIT, "x"),
         ("x.md", f"---\nid: own\n---\n{EDIT}", "own"),
-        ("x.md", f'---\nagent: w\nid: "own"\n---\n{EDIT}', "own"),
-        ("a b.md", EDIT, "a-b"),
         ("job.request.yaml", "files: [a.txt]\ntask: x\n", "job"),
     ],
 )
@@ -124,7 +107,6 @@ def test_a_batch_is_known_as_soon_as_it_lies_in_the_inbox(
         assert (told["id"], told["state"], told["source"]) == (id, "waiting", {"name": name})
     done = patchq("wait", id, "--timeout", "0.05", cwd=repo, code=124)
     assert re.search(f"in the inbox for \\d+ s; `patchq wait {id}` waits on", done.err)
-    patchq("show", "nobody", cwd=repo, code=2)
 
 
 def test_what_is_done_with_a_batch_is_told(repo: Path) -> None:
@@ -134,9 +116,11 @@ def test_what_is_done_with_a_batch_is_told(repo: Path) -> None:
     )
     drop(repo / ".patchq", {"x.md": f"---\nid: own\n---\n{EDIT}"})
     command = [sys.executable, "-m", "patchq", "run"]
-    with running(command, cwd=repo) as work:
+    with ending.running(command, cwd=repo) as work:
         told = patchq("show", "own", "--json", cwd=repo).json()
+        until = time.monotonic() + ending.MOST_SECONDS
         while not any(one["hook"] for one in told.get("doing", ())):
+            assert time.monotonic() < until
             time.sleep(0.02)
             told = patchq("show", "own", "--json", cwd=repo).json()
         assert [(one["stage"], one["hook"]) for one in told["doing"]] == [("checking", "slow")]
