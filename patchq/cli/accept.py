@@ -12,7 +12,7 @@ from patchq.cli.arguments import Argument, edit_ids, seconds
 from patchq.cli.several import BATCHES
 from patchq.cli.telling import tell
 from patchq.core.text.quote import visible
-from patchq.gate.api import Gate
+from patchq.gate.api import Gate, words
 from patchq.gate.api.deciding import Trial
 from patchq.gate.errors import Fault, TimeIsUp, UsageError
 from patchq.gate.review.decide import Decided
@@ -55,8 +55,7 @@ def run(args: Namespace) -> int:
         every = (*decided.others, decided)
         code = max(report(args, one, max(len(ids), len(every))) for one in every)
         if waiting := [id for id in trains[last] if id not in {one.report.id for one in every}]:
-            names = ", ".join(waiting)
-            print(visible(f"patchq: left as they were: {names}"), file=sys.stderr)
+            output.notice(args, f"left as they were: {', '.join(waiting)}")
         progress.end()
         return code
 
@@ -71,22 +70,21 @@ _LOOK_SECONDS = 0.1
 
 def _wait(args: Namespace, gate: Gate, ids: list[str]) -> int:
     """Wait until nothing of these waits for its train; return the exit code."""
-    until, waiting = time.monotonic() + args.timeout, list(ids)
-    code = 0
-    while True:
-        for id in list(waiting):
-            decided = gate.outcome(id)
-            if decided is not None:
-                waiting.remove(id)
-                code = max(code, report(args, decided, len(ids)))
-        if not waiting:
-            return code
-        if time.monotonic() >= until:
-            raise TimeIsUp(
-                f"{', '.join(waiting)}: not landed after {args.timeout:g} s",
-                "the train goes on; `patchq status` shows it",
-            )
-        time.sleep(_LOOK_SECONDS)
+    until = time.monotonic() + args.timeout
+    code, late = 0, list[str]()
+    for id in ids:
+        while (decided := gate.outcome(id)) is None and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
+        if decided is None:
+            late.append(id)
+        else:
+            code = max(code, report(args, decided, len(ids)))
+    if late:
+        raise TimeIsUp(
+            f"{', '.join(late)}: not landed after {args.timeout:g} s",
+            "the train goes on; `patchq status` shows it",
+        )
+    return code
 
 
 class Progress:
@@ -105,20 +103,18 @@ class Progress:
             print(visible(f"{target}: {size} accepted, joined as one train"), flush=True)
         self._runs += 1
         names = ", ".join(run.id for run in trial.runs if bool(run.exit != 0) != trial.passed)
-        words = {size: f"checked {size} together", 0: f"checked {target} itself"}
-        what = words.get(trial.size, f"checked the first {trial.size}")
+        known = {size: f"checked {size} together", 0: f"checked {target} itself"}
+        what = known.get(trial.size, f"checked the first {trial.size}")
         verdict = "passed" if trial.passed else "refused"
-        print(visible(f"  {what:<24} {verdict:<8} {names}  {_clock(trial.seconds)}"), flush=True)
+        print(
+            visible(f"  {what:<24} {verdict:<8} {names}  {words.clock(trial.seconds)}"), flush=True
+        )
 
     def end(self) -> None:
         """Print how many runs it took."""
         if self._runs > 1:
-            took = _clock(time.monotonic() - self._began)
+            took = words.clock(time.monotonic() - self._began)
             print(f"{self._runs} runs, {took}; one by one: {self._size} runs")
-
-
-def _clock(seconds: float) -> str:
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
 def report(args: Namespace, decided: Decided, of: int = 1) -> int:

@@ -56,16 +56,18 @@ def add(
 
 
 def positive(text: str) -> int:
-    """An argument that is a whole number from 1."""
-    if not text.isascii() or not text.isdigit() or len(text) > 18 or int(text) < 1:
-        raise ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
-    return int(text)
+    """Return a whole number from 1."""
+    return _whole(text, 1, 10**18, "a whole number from 1")
 
 
 def port(text: str) -> int:
-    """An argument that is a port, or 0."""
-    if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) >= 1 << 16:
-        raise ArgumentTypeError(f"expected a port from 0 to 65535, got {text!r}")
+    """Return a port, or 0."""
+    return _whole(text, 0, (1 << 16) - 1, "a port from 0 to 65535")
+
+
+def _whole(text: str, least: int, most: int, expected: str) -> int:
+    if not text.isascii() or not text.isdigit() or not least <= int(text[:20]) <= most:
+        raise ArgumentTypeError(f"expected {expected}, got {text!r}")
     return int(text)
 
 

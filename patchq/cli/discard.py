@@ -21,8 +21,7 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     gate = opening.gate(args)
     ids = several.chosen(args, gate)
-
-    def go(id: str) -> int:
-        return accept.report(args, gate.discard(id, args.message), len(ids))
-
-    return several.decide(args, ids, go)
+    why = args.message
+    return several.decide(
+        args, ids, lambda id: accept.report(args, gate.discard(id, why), len(ids))
+    )

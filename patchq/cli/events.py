@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from patchq.cli import arguments, opening
+from patchq.cli import arguments, opening, output
 from patchq.core.text.quote import visible
 from patchq.gate.report.document import printed
 from patchq.gate.service.watcher import Watcher
@@ -55,7 +55,7 @@ def run(args: Namespace) -> int:
         left = f"more follow: --since {last}" if events.read(1) else ""
     for event in shown:
         _tell(args, event)
-    _say(args, _lost(args) if events.lost else "", left)
+    _notice(args, events.lost, left)
     return 0
 
 
@@ -78,7 +78,7 @@ def _follow(args: Namespace, root: Path) -> int:
             sys.stdout.flush()
             if watcher.lost and not warned:
                 warned = True
-                _say(args, _lost(args))
+                _notice(args, True)
             if not stopped and left != 0:
                 watcher.wait(_LOOK_SECONDS)
     return 130 if signal.SIGINT in stopped else 0
@@ -101,10 +101,9 @@ def _line(event: Mapping[str, Any]) -> str:
     return visible("  ".join([text, *filter(None, parts)]))
 
 
-def _lost(args: Namespace) -> str:
-    return f"events since {args.since} are not all kept any more: see `patchq log`"
-
-
-def _say(args: Namespace, *notes: str) -> None:
-    for note in filter(None, notes if not args.quiet else ()):
-        print(f"patchq: {note}", file=sys.stderr)
+def _notice(args: Namespace, lost: bool, more: str = "") -> None:
+    if lost:
+        since = f"events since {args.since} are not all kept any more"
+        output.notice(args, f"{since}: see `patchq log`")
+    if more:
+        output.notice(args, more)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from pathlib import Path
 
 from patchq.cli import opening, output
 from patchq.cli.arguments import Argument
@@ -37,7 +36,10 @@ def make(args: Namespace, location: Location, config: Config) -> list[str]:
     if not path.exists():
         save(path, config_file.sample().encode())
         created += [str(path), *location.how_it_counts()]
-    _write_schema(queue.root / _SCHEMA)
+    # Editors look there for what the sample's first line names, as this patchq has it.
+    schema = f"{document.printed(config_file.json_schema(), indent=1)}\n".encode()
+    if config_file.content(queue.root / _SCHEMA) != schema:
+        save(queue.root / _SCHEMA, schema)
     location.keep_out_of_status(queue.root)
     lost = doctor.without_sandbox(queue.root)
     return created + ([f"{lost.message}; {lost.cure}"] if lost else [])
@@ -61,10 +63,3 @@ def take_back_draft(location: Location) -> list[str]:
         return []
     path.unlink()
     return [path.name]
-
-
-def _write_schema(path: Path) -> None:
-    """Have editors find what the sample's first line names, as this patchq has it."""
-    schema = f"{document.printed(config_file.json_schema(), indent=1)}\n".encode()
-    if not path.is_file() or path.read_bytes() != schema:
-        save(path, schema)

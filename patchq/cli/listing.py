@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shutil import get_terminal_size
 
+from patchq.cli import output
 from patchq.cli.arguments import Argument, moment, positive
 from patchq.cli.screen import Line, Styled, is_terminal
 from patchq.core.model.names import alike
@@ -57,7 +58,7 @@ def wanted(args: Namespace) -> Filter:
 
 def explain_nothing(args: Namespace, found: Rows | Status) -> None:
     """Say on standard error that a filter matches nothing, with the nearest names."""
-    if found.rows or args.quiet or wanted(args) == Filter(by=args.by):
+    if found.rows or wanted(args) == Filter(by=args.by):
         return
     given = [f"--{key} {value}" for key in ("state", "agent", "path") if (value := vars(args)[key])]
     choice = " ".join(given) or "--since"
@@ -68,7 +69,7 @@ def explain_nothing(args: Namespace, found: Rows | Status) -> None:
         for name in alike(given_name, names)
     ]
     cure = f"; did you mean {' or '.join(near)}?" if near else ""
-    print(visible(f"patchq: nothing matches {choice}{cure}"), file=sys.stderr)
+    output.notice(args, f"nothing matches {choice}{cure}")
 
 
 # ---------------------------------------------------------------- words

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,17 +24,16 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    gate = opening.gate(args)
-    found = gate.batches(listing.wanted(args), args.limit)
+    found = opening.gate(args).batches(listing.wanted(args), args.limit)
     listing.explain_nothing(args, found)
     if args.json:
         for row in found.rows:
             output.say(args, row.report)
     else:
-        screen.show(_lines(found.rows), gate.pager, crop=True)
-    if found.left_out and not args.quiet:
+        screen.show(_lines(found.rows), crop=True)
+    if found.left_out:
         what = "older changes" if args.by is None else "others"
-        print(f"{what} are left out: see --limit, --all, and --since", file=sys.stderr)
+        output.notice(args, f"{what} are left out: see --limit, --all, and --since")
     return 0
 
 

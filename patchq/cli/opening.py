@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from functools import partial
 
@@ -32,8 +31,5 @@ def gate(args: Namespace) -> Gate:
 
 
 def command(args: Namespace) -> list[str]:
-    """Return the words that start patchq again, for the same repository and configuration."""
-    words = [sys.executable, "-m", "patchq", "-C", str(args.directory.resolve())]
-    if args.config is not None:
-        words += ["--config", str(args.config.resolve())]
-    return words + ["-q"] * args.quiet + ["-v"] * args.verbose
+    """Return the words that start patchq again as it was called."""
+    return options(args).command + ["-q"] * args.quiet + ["-v"] * args.verbose

@@ -9,16 +9,16 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from shutil import get_terminal_size
+from shutil import get_terminal_size, which
 from typing import TextIO, cast
 
 from rich.console import Console
 from rich.text import Text
 
 
-def show(lines: Iterable[Sequence[tuple[str, str]]], program: str | None, *, crop: bool) -> None:
-    """Print the lines, pieces with their styles, as they come; through the program, if any."""
-    with _reader(program) as out:
+def show(lines: Iterable[Sequence[tuple[str, str]]], *, crop: bool, paged: bool) -> None:
+    """Print the lines, pieces with their styles, as they come; through git's pager, if any."""
+    with _reader(_program() if paged else "cat") as out:
         width = get_terminal_size().columns
         console = Console(file=out, force_terminal=True, width=width, highlight=False)
         for line in lines:
@@ -26,10 +26,18 @@ def show(lines: Iterable[Sequence[tuple[str, str]]], program: str | None, *, cro
             console.print(text, soft_wrap=not crop, no_wrap=crop, crop=crop)
 
 
+def _program() -> str:
+    """Return the command that git shows its output with."""
+    asked = subprocess.run(["git", "var", "GIT_PAGER"], capture_output=True, text=True)
+    found = asked.stdout.strip()
+    there = found and which(found.split()[0]) and os.environ.get("TERM") != "dumb"
+    return found if there else "cat"
+
+
 @contextmanager
-def _reader(program: str | None) -> Iterator[TextIO]:
+def _reader(program: str) -> Iterator[TextIO]:
     """Yield the place to print to: the pager's input, which may end before we do, or the screen."""
-    if program is None:
+    if program == "cat":
         yield sys.stdout
         return
     environment = {"LESS": "FRX", "LV": "-c", **os.environ}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
-from shutil import get_terminal_size, which
+from shutil import get_terminal_size
 from typing import NamedTuple
 
 from patchq.cli.streams import put
@@ -35,29 +34,12 @@ def plain(text: str, style: str = "") -> Line:
     return (Styled(text, style),)
 
 
-def show(
-    lines: Iterable[Line], setting: str | None = None, *, crop: bool = False, paged: bool = True
-) -> None:
-    """Print the lines in the pager; `setting` is git's `core.pager`.
-
-    With `crop` a terminal cuts each line to its width.
-    """
+def show(lines: Iterable[Line], *, crop: bool = False, paged: bool = True) -> None:
+    """Print the lines, in git's pager on a terminal, which with `crop` cuts each to its width."""
     if is_terminal():
         from patchq.cli import pager  # only a terminal needs rich
 
-        pager.show(lines, pager_of(setting) if paged else None, crop=crop)
+        pager.show(lines, crop=crop, paged=paged)
         return
     for line in lines:
         put("".join(cell.text for cell in line))
-
-
-def pager_of(setting: str | None) -> str | None:
-    """Return the program that git shows its output with; None for none, or a missing one."""
-    if os.environ.get("TERM") == "dumb":
-        return None
-    found = os.environ.get("GIT_PAGER")
-    if found is None:
-        found = setting if setting is not None else os.environ.get("PAGER", "less")
-    found = found.strip()
-    words = found.split()
-    return found if words and words != ["cat"] and which(words[0]) else None

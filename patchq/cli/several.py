@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 
+from patchq.cli import output
 from patchq.cli.arguments import Argument, agreed
 from patchq.cli.telling import tell
 from patchq.core.model.names import suggestion
@@ -45,18 +45,13 @@ def chosen(args: Namespace, gate: Gate) -> list[str]:
     )
     found = [report for report in everyone if report.agent == args.all_from]
     if not found:
-        _say_who_there_is(args, {report.agent for report in everyone} - {None})
+        if near := suggestion(args.all_from, sorted(r.agent for r in everyone if r.agent)):
+            raise UsageError(f"there is nothing of {args.all_from!r} to {args.verb}", near)
+        output.notice(args, f"nothing of {args.all_from} to {args.verb}")
     elif not agreed(args, _deed(args, found), *map(_line, found[:_MOST_LISTED])):
-        print("patchq: nothing was done", file=sys.stderr)
+        output.notice(args, "nothing was done")
         return []
     return [report.id for report in found]
-
-
-def _say_who_there_is(args: Namespace, agents: set[str | None]) -> None:
-    names = sorted(filter(None, agents))
-    if near := suggestion(args.all_from, names):
-        raise UsageError(f"there is nothing of {args.all_from!r} to {args.verb}", near)
-    print(visible(f"patchq: nothing of {args.all_from} to {args.verb}"), file=sys.stderr)
 
 
 def _deed(args: Namespace, found: list[Report]) -> str:
@@ -84,8 +79,7 @@ def decide(args: Namespace, ids: list[str], one: Callable[[str], int]) -> int:
             code = fault.exit_status
         worst = max(worst, code)
         if code and args.fail_fast and number < len(ids):
-            left = ", ".join(ids[number:])
-            print(visible(f"patchq: left as they were: {left}"), file=sys.stderr)
+            output.notice(args, f"left as they were: {', '.join(ids[number:])}")
             break
     return worst
 

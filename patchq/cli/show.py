@@ -29,7 +29,7 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     gate = opening.gate(args)
-    found, pager = gate.find(args.id), gate.pager
+    found = gate.find(args.id)
     if isinstance(found, Pending):
         return output.emit(args, found.to_json(), words.pending(found))
     report = found.report
@@ -40,17 +40,17 @@ def run(args: Namespace) -> int:
                 args, {"id": report.id, "files": to_builtins([file.to_json() for file in files])}
             )
         if files:
-            screen.show(split.lines(files), pager)
+            screen.show(split.lines(files))
         else:
-            _print(report.diff, pager)
+            _print(report.diff)
     elif args.diff and args.json:
         put(document.printed({"id": report.id, "diff": report.diff}))
     elif args.diff:
-        _print(report.diff, pager)
+        _print(report.diff)
     elif args.report or args.json:
         put(document.dumps(report), end="")
     else:
-        _print(_page(found), pager)
+        _print(_page(found))
     return 0
 
 
@@ -64,10 +64,10 @@ def _page(row: ChangeRow) -> str:
     return "\n".join(filter(None, (title, head, page))) + note
 
 
-def _print(text: str, pager: str | None) -> None:
+def _print(text: str) -> None:
     """Print byte for byte in a pipe; coloured, and harmless, on a terminal."""
     if screen.is_terminal():
-        screen.show(_coloured(text), pager)
+        screen.show(_coloured(text))
     else:
         put(text, end="")
 

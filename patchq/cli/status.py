@@ -50,14 +50,14 @@ def run(args: Namespace) -> int:
         found = gate.overlaps()
         if args.json:
             return output.emit(args, {"ahead": found})
-        screen.show(_ahead_lines(found), gate.pager)
+        screen.show(_ahead_lines(found))
         return 0
     status = gate.status(listing.wanted(args), args.limit or (MOST if args.json else None))
     listing.explain_nothing(args, status)
     if args.json:
         return output.emit(args, status.to_json())
     height = screen.height() if screen.is_terminal() else _SCREEN
-    screen.show(_lines(status, None if args.limit else height), gate.pager, crop=True)
+    screen.show(_lines(status, None if args.limit else height), crop=True)
     return 0
 
 
@@ -72,7 +72,7 @@ def _one(args: Namespace, found: ChangeRow | Pending) -> int:
 def _lines(status: Status, height: int | None) -> Iterator[Line]:
     """Yield the lines for people; at most `height` of them, if that is bounded."""
     head = [*_head(status), *_branch_lines(status.branches)]
-    tail = [*_refused(status)]
+    tail = _refused(status)
     blocks = {name: status.block(name) for name in BLOCKS}
     titles = [name for name in BLOCKS if status.counts[name] or name == "for_you"]
     shares = _shares(blocks, titles, height and height - len(head) - len(tail))
@@ -122,9 +122,9 @@ def _head(status: Status) -> Iterator[Line]:
         yield from _below("cure:", trouble["cure"])
 
 
-def _refused(status: Status) -> Iterator[Line]:
-    if count := len(status.refused):
-        yield plain(f"{count} refused in the last 24 h: `patchq log --state rejected`")
+def _refused(status: Status) -> list[Line]:
+    text = f"{len(status.refused)} refused in the last 24 h: `patchq log --state rejected`"
+    return [plain(text)] if status.refused else []
 
 
 def _proposal_lines(rows: Sequence[ChangeRow]) -> Iterator[Line]:
@@ -134,8 +134,9 @@ def _proposal_lines(rows: Sequence[ChangeRow]) -> Iterator[Line]:
 
 def _proposal(row: ChangeRow) -> dict[str, Styled]:
     report, level = row.report, row.risk.level if row.risk else ""
-    sent_back = row.waits_for == "agent" and report.review
-    subject = f"sent back: {_first_words(row)}" if sent_back else report.message or ""
+    sent_back = report.review if row.waits_for == "agent" else None
+    first = sent_back and next((one.text for one in sent_back.comments), "").split("\n")[0]
+    subject = f"sent back: {first}" if sent_back else report.message or ""
     decided = "" if row.waits_for else f"{report.state} "
     place = [
         f"{_TIMES}{len({one.conflicts_with.batch for one in row.collides if one.conflicts_with})}"
@@ -157,12 +158,6 @@ def _proposal(row: ChangeRow) -> dict[str, Styled]:
         "subject": listing.cell(subject),
         "place": listing.cell("  ".join(filter(None, place)), "yellow"),
     }
-
-
-def _first_words(row: ChangeRow) -> str:
-    comments = row.report.review.comments if row.report.review else ()
-    text = next((one.text for one in comments), "")
-    return text.split("\n")[0]
 
 
 def _held_lines(rows: Sequence[ChangeRow]) -> Iterator[Line]:

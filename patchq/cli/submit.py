@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
@@ -94,16 +93,15 @@ def _hand_in(args: Namespace, gate: Gate, keys: Keys) -> list[Ticket]:
 
 def _wait(args: Namespace, gate: Gate, tickets: Sequence[Ticket]) -> int:
     """Print the verdict on each; the ids are printed before, on standard error."""
-    until = math.inf if args.timeout is None else time.monotonic() + args.timeout
-    if not (args.json or args.quiet):
+    until = time.monotonic() + (args.timeout or math.inf)
+    if not args.json:
         names = ", ".join(one.id for one in tickets)
-        print(f"patchq: waiting for the verdict on {names}", file=sys.stderr)
+        output.notice(args, f"waiting for the verdict on {names}")
     if not gate.is_served():
-        print("patchq: no daemon runs; waiting for `patchq watch` or `patchq run`", file=sys.stderr)
+        output.notice(args, "no daemon runs; waiting for `patchq watch` or `patchq run`")
     verdicts = output.Verdicts(args, pages=True, again=_again(args))
     for one in tickets:
-        timeout = None if args.timeout is None else max(until - time.monotonic(), 0.0)
-        verdicts(gate.wait(one, timeout=timeout))
+        verdicts(gate.wait(one, timeout=max(until - time.monotonic(), 0.0)))
     return verdicts.exit_code
 
 

@@ -99,7 +99,7 @@ class Walk(Struct, frozen=True, dict=True):
         files = self.gate.sides(row.report)
         if files:
             # Not through a pager: the question comes below what it is about.
-            screen.show(split.lines(files), None, paged=False)
+            screen.show(split.lines(files), paged=False)
         else:
             print(visible(row.report.diff, keep="\n\t"))
 

@@ -122,8 +122,8 @@ def test_without_a_repository_or_a_target(repo: Path, tmp_path: Path) -> None:
     assert "make a first commit" in patchq("run", cwd=unborn, code=2).err
     git("config", "--unset", "patchq.target", cwd=repo)
     git("checkout", "-q", "--detach", cwd=repo)
-    for words in (["run"], ["watch"], ["check", "outside/good.md"]):
-        assert "HEAD is detached" in patchq(*words, cwd=repo, code=2).err
+    for call in (["run"], ["watch"], ["check", "outside/good.md"]):
+        assert "HEAD is detached" in patchq(*call, cwd=repo, code=2).err
     other = make_repo(tmp_path / "other", FILES)
     git("checkout", "-q", "--detach", cwd=other)
     assert "no target, review mode; " in patchq("status", cwd=other).out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from subprocess import DEVNULL, Popen
@@ -53,10 +52,7 @@ def decide(session: Session, errand: Errand, tell: Tell = lambda report: None) -
 
 def start_train(options: Options) -> None:
     """Land what was accepted in a process of its own; it ends at once where a train runs."""
-    words = [sys.executable, "-m", "patchq", "-C", str(options.directory.resolve())]
-    if options.config is not None:
-        words += ["--config", str(options.config.resolve())]
-    train = Popen([*words, "train"], stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,
+    train = Popen([*options.command, "train"], stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,
                   start_new_session=True)  # fmt: skip
     Thread(target=train.wait, daemon=True).start()
 

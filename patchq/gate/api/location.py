@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
@@ -50,6 +51,12 @@ class Options(Struct, frozen=True):
     log_level: str | None = None
     notice: Callable[[str], None] = lambda text: None
     """Tells a person, beside any answer."""
+
+    @property
+    def command(self) -> list[str]:
+        """The words that start patchq again, for the same repository and configuration."""
+        words = [sys.executable, "-m", "patchq", "-C", str(self.directory.resolve())]
+        return words + (["--config", str(self.config.resolve())] if self.config else [])
 
 
 class Location(Struct, frozen=True):

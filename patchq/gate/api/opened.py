@@ -112,11 +112,6 @@ class OpenedQueue:
         self.setup_log(rules.config, file)
         return rules
 
-    @property
-    def pager(self) -> str | None:
-        """Git's setting `core.pager`."""
-        return self.location.repo.setting("core.pager")
-
     def setup_log(self, config: Config, file: Path | None = None) -> None:
         """Send the log to standard error or to the file, as the configuration has it."""
         location.setup_log(self.options, config, file)

@@ -45,9 +45,13 @@ def train(one: RunningTrain) -> str:
     """One plain line for a train that runs."""
     first = f"the first {one.first} of {one.joined}" if one.first < one.joined else str(one.first)
     what = first if one.first else f"{one.target} itself"
-    by, since = ", ".join(one.hooks), max(0, int(time.time() - one.since))
-    minutes = f"{since // 60}:{since % 60:02}"
-    return visible(f"train for {one.target}, run {one.run}: checks {what} by {by} for {minutes}")
+    by, since = ", ".join(one.hooks), clock(max(0, time.time() - one.since))
+    return visible(f"train for {one.target}, run {one.run}: checks {what} by {by} for {since}")
+
+
+def clock(seconds: float) -> str:
+    """Return minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
 def age(*moments: Moment | float | None) -> str:
