@@ -6,7 +6,6 @@ from argparse import Namespace
 
 from patchq.cli import arguments, opening, output
 from patchq.cli.arguments import Argument
-from patchq.core.text.quote import visible
 
 ARGUMENTS = (
     arguments.BATCH,
@@ -27,8 +26,4 @@ def run(args: Namespace) -> int:
     id = gate.identify(args.id)
     report = gate.discuss(id, args.comment, args.message or "", resolves=args.resolve).report
     done = "resolved" if args.resolve else "replied to"
-    if args.json:
-        output.say(args, report)
-    elif not args.quiet:
-        print(visible(f"{done}  {args.comment} of {report.id}"))
-    return 0
+    return output.done(args, report, f"{done}  {args.comment} of {report.id}")

@@ -31,8 +31,8 @@ def say(args: Namespace, report: Report) -> None:
         put(line(report))
 
 
-def log(report: Report) -> None:
-    """Log a verdict in one line, with fields for programs."""
+def log_and_say(args: Namespace, report: Report) -> None:
+    """Log a verdict, with fields for programs, and print it unless both go to the same place."""
     about = {
         "batch": report.id,
         "state": report.state,
@@ -40,15 +40,19 @@ def log(report: Report) -> None:
         "commit": report.commit,
         "codes": [problem.code for problem in report.problems],
     }
-    say = _LOG.warning if report.state == "rejected" else _LOG.info
-    say("%s", line(report), extra=about)
-
-
-def log_and_say(args: Namespace, report: Report) -> None:
-    """Log a verdict, and print it unless the log goes to the same place."""
-    log(report)
+    level = logging.WARNING if report.state == "rejected" else logging.INFO
+    _LOG.log(level, "%s", line(report), extra=about)
     if args.json or args.quiet or not logs.shares_output():
         say(args, report)
+
+
+def done(args: Namespace, report: Report, text: str) -> int:
+    """Print what was done to a change, or its report as JSON; the exit code of that."""
+    if args.json:
+        say(args, report)
+    elif not args.quiet:
+        put(visible(text))
+    return 0
 
 
 class Verdicts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from shutil import get_terminal_size
 from typing import NamedTuple
 
 from patchq.cli.streams import put
@@ -22,11 +21,6 @@ Line = tuple[Styled, ...]
 
 def is_terminal() -> bool:
     return sys.stdout.isatty()
-
-
-def height() -> int:
-    """Return the number of lines that a screen shows beside the next prompt."""
-    return max(get_terminal_size((80, 24)).lines - 1, 8)
 
 
 def plain(text: str, style: str = "") -> Line:

@@ -6,7 +6,6 @@ from argparse import Namespace
 
 from patchq.cli import arguments, forge, opening, output, several
 from patchq.cli.arguments import Argument
-from patchq.core.text.quote import visible
 from patchq.gate.errors import UsageError
 from patchq.gate.report.schema import Report
 from patchq.gate.review import comment_file
@@ -41,13 +40,10 @@ def run(args: Namespace) -> int:
 
 
 def _one(args: Namespace, report: Report) -> int:
-    if args.json:
-        output.say(args, report)
-    elif not args.quiet:
-        count = len(report.review.comments) if report.review else 0
-        to = f"  to {report.agent}" if report.agent else ""
-        print(visible(f"sent back  {report.id}{to}  {count} comment{'' if count == 1 else 's'}"))
-    return 0
+    count = len(report.review.comments) if report.review else 0
+    to = f"  to {report.agent}" if report.agent else ""
+    comments = f"{count} comment{'' if count == 1 else 's'}"
+    return output.done(args, report, f"sent back  {report.id}{to}  {comments}")
 
 
 def drafts(args: Namespace) -> list[DraftComment]:

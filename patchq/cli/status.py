@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from shutil import get_terminal_size
 from typing import Any
 
 from patchq.cli import arguments, listing, opening, output, screen
@@ -18,7 +19,6 @@ from patchq.gate.errors import CRASHED, CannotSign, ObjectDamaged
 from patchq.gate.report.document import plain as as_json
 
 _WITH_CURE = (ObjectDamaged.code, CRASHED, CannotSign.code, "worktree.unseen")
-_SCREEN = 24  # lines in a pipe, which has no height
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _LEAST_ROWS = 3  # rows of each block that the first screen shows
 _TITLES = {
@@ -56,7 +56,8 @@ def run(args: Namespace) -> int:
     listing.explain_nothing(args, status)
     if args.json:
         return output.emit(args, status.to_json())
-    height = screen.height() if screen.is_terminal() else _SCREEN
+    # Beside the next prompt; a pipe has no height.
+    height = max(get_terminal_size().lines - 1, 8) if screen.is_terminal() else 24
     screen.show(_lines(status, None if args.limit else height), crop=True)
     return 0
 

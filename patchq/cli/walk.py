@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -94,7 +94,11 @@ class Walk(Struct, frozen=True, dict=True):
 
     def _show(self, row: ChangeRow) -> None:
         lines = [visible(row.id), *listing.heading(row)]
-        lines += [visible(f"{'warning':<10} {text}") for text in _warnings(row.report)]
+        lines += [
+            visible(f"{'warning':<10} {one.code}: {one.message}")
+            for one in row.report.problems
+            if one.code != PENDING_CONFLICT
+        ]
         print("\n".join(lines))
         files = self.gate.sides(row.report)
         if files:
@@ -154,9 +158,3 @@ _DEEDS: dict[str, Callable[[Walk, Report], bool]] = {
     "b": Walk.ask_for_changes,
     "d": Walk.take_away,
 }
-
-
-def _warnings(report: Report) -> Iterator[str]:
-    for problem in report.problems:
-        if problem.code != PENDING_CONFLICT:
-            yield f"{problem.code}: {problem.message}"

@@ -164,23 +164,17 @@ def kept(tmp_path: Path) -> Path:
 
 def test_backups_of_what_is_updated(kept: Path) -> None:
     delete = "--- a/gone.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n"
+    (kept / "a.txt.bak").write_text("mine\n")
     text = block("a.txt", "one\n", "1\n") + block("d/b [1].txt", "b\n", "B\n")
     patchq("apply", "-", cwd=kept, stdin=text + block("new.txt", "", "n\n") + delete)
     patchq("apply", "-", cwd=kept, stdin=block("a.txt", "1\n", "2\n"))
     copies = {str(path.relative_to(kept)): path.read_text() for path in kept.rglob("*.bak*")}
     assert copies == {
-        "a.txt.bak": "one\n",
-        "a.txt.bak.2": "1\n",
+        "a.txt.bak": "mine\n",
+        "a.txt.bak.2": "one\n",
+        "a.txt.bak.3": "1\n",
         "d/b [1].txt.bak": "b\n",
         "gone.txt.bak": "gone\n",
     }
     assert (kept / "a.txt").read_text() == "2\n"
     assert git("status", "--porcelain", cwd=kept) == ""
-
-
-def test_a_backup_never_takes_the_place_of_anything(kept: Path) -> None:
-    (kept / "a.txt.bak").write_text("mine\n")
-    both = block("a.txt", "one\n", "1\n") + block("a.txt.bak.2", "", "of the change\n")
-    patchq("apply", "-", cwd=kept, stdin=both)
-    texts = [(kept / f"a.txt.bak{n}").read_text() for n in ("", ".2", ".3")]
-    assert texts == ["mine\n", "of the change\n", "one\n"]

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from patchq import cli
-from patchq.cli import parsing
 from patchq.gate.config import config_file
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import make_repo, operators_file
@@ -70,11 +68,3 @@ def test_work_goes_on_when_nobody_reads(repo: Path) -> None:
     drop(repo / ".patchq", {f"{n}.md": block(f"gone-{n}.txt", "x\n", "y\n") for n in range(3)})
     assert unread(repo, "run") == (1, b"")
     assert [report(repo / ".patchq", str(n))["state"] for n in range(3)] == ["rejected"] * 3
-
-
-def test_an_interrupt_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(verb: str) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(parsing, "import_module", interrupted)
-    assert cli.main(["status"]) == 130

@@ -13,7 +13,7 @@ import pytest
 
 from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
+from tests.helpers.gitrepo import git, make_repo, write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
 BAD = block("a.txt", "nowhere\n", "x\n")
@@ -60,18 +60,6 @@ def test_a_refusal_says_what_to_send(repo: Path) -> None:
     assert patchq("wait", "x", "--json", cwd=repo, code=1).json()["retry"]["prompt"]
     assert patchq("wait", "x", "--for", "rejected", cwd=repo).out == done.out
     assert patchq("wait", "x", "--for", "accepted", cwd=repo, code=1).out  # it cannot come
-
-
-def test_a_refusal_of_commits_names_the_command_that_brings_them(repo: Path) -> None:
-    git("switch", "-qc", "work", cwd=repo)
-    commit_files(repo, {"new.py": "x = (\n"}, "Break it")
-    git("switch", "-q", "main", cwd=repo)
-    id = patchq("submit", "--branch", "work", cwd=repo).out.strip()
-    patchq("run", cwd=repo, code=1)
-    said = patchq("wait", id, cwd=repo, code=1).out
-    assert f"\n    patchq submit --worktree DIR --retries {id} --wait\n" in said
-    assert f"retries: {id}" not in said
-    assert (repo / f".patchq/rejected/{id}.report.md").read_text() in said
 
 
 def test_it_ends_with_the_verdict(repo: Path) -> None:
