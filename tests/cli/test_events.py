@@ -14,18 +14,11 @@ import pytest
 from patchq.gate.report.schema import EVENT_KINDS
 from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import make_repo, write_config
+from tests.helpers.gitrepo import write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
 BAD = block("a.txt", "nowhere\n", "x\n")
 DOCS = Path(__file__).parents[2] / "docs/events.md"
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
-    patchq("init", cwd=repo)
-    return repo
 
 
 def events(repo: Path, *words: str) -> list[dict[str, Any]]:

@@ -14,20 +14,12 @@ import pytest
 
 from tests.helpers import manpage
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import git, make_repo, operators_file
+from tests.helpers.gitrepo import git, operators_file
 from tests.helpers.pages import ROOT
 
 WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"][
     "wheel"
 ]
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
-    patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").rename(operators_file(repo))
-    return repo
 
 
 def test_bash_completes_verbs_flags_choices_and_ids(repo: Path) -> None:

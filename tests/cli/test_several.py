@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
 
 
@@ -21,10 +21,8 @@ def new(name: str) -> str:
 
 
 @pytest.fixture
-def repo(tmp_path: Path) -> Path:
+def repo(repo: Path) -> Path:
     """Two proposals each of two agents, one of nobody, one that is held, two that are refused."""
-    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
-    patchq("init", cwd=repo)
     wrong = block("a.txt", "nowhere\n", "x\n")
     drop(
         repo / ".patchq",
@@ -127,5 +125,3 @@ def test_why_is_kept_and_told(repo: Path) -> None:
     commit = git("rev-parse", "refs/patchq/discarded/b1", cwd=repo).strip()
     note = git("notes", "--ref=patchq", "show", commit, cwd=repo)
     assert "Patchq-Reason: Not like this: use the <!-- helper" in note
-    patchq("retry", "b1", cwd=repo)
-    assert report(repo / ".patchq", "b1-2")["reason"] is None

@@ -48,26 +48,6 @@ def test_both_sides_with_their_numbers_and_the_edits_between(
     assert [line.rstrip() for line in lines] == expected
 
 
-def styles(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The style of each piece of a change of Python on a terminal."""
-    monkeypatch.setattr(split, "is_terminal", lambda: True)
-    change = FileChange("a.py", b"def f():\n    return 'x'\n", b"def f():\n    return 'y'  # why\n")
-    files = side_by_side(reported(("1", (2, 2))), [change])
-    pieces = [piece for line in split.lines(files) for piece in line]
-    return {piece.text.strip(): piece.style for piece in pieces}
-
-
-def test_code_has_its_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pygments")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    found = styles(monkeypatch)
-    assert (found["def"], found["return"], found["f"]) == ("magenta", "magenta", "blue")
-    assert found["# why"] == "bright_black reverse"
-    assert found["2"] == "green", "the side is told by the number"
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert styles(monkeypatch)["def f():"] == ""
-
-
 def test_a_change_side_by_side(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", {"a.txt": "a\n"})
     patchq("init", cwd=repo)

@@ -7,10 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.helpers.command import block, patchq
-from tests.helpers.gitrepo import make_repo
 
 HEAVY = {
     "asyncio", "httpx", "httpx2", "importlib.resources", "mcp", "multiprocessing", "openai",
@@ -47,25 +44,12 @@ def imported(repo: Path, *words: str) -> set[str]:
     return set(done.stderr.splitlines())
 
 
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
-    patchq("init", cwd=repo)
-    (repo / "response.md").write_text(block("a.txt", "one\n", "1\n"))
-    return repo
-
-
 def test_verbs_of_daily_use(repo: Path) -> None:
     found = imported(repo, "--version")
     assert {name for name in found if name.startswith("patchq")} == {"patchq", "patchq.cli"}
+    (repo / "response.md").write_text(block("a.txt", "one\n", "1\n"))
     patchq("apply", "response.md", cwd=repo)  # there is something to tell of
     for words in (("status",), ("log",), ("show", "response"), ("stop",)):
         found = imported(repo, *words)
         assert "pygit2" in found
         assert not found & (HEAVY | ROOMS), words
-
-
-def test_who_decides_imports_neither_a_model_client_nor_a_screen(repo: Path) -> None:
-    found = imported(repo, "apply", "response.md")
-    assert found >= ROOMS - {"patchq.gate.hooks"}
-    assert not found & (HEAVY - {"pathspec"})

@@ -13,18 +13,11 @@ import pytest
 
 from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import git, make_repo, write_config
+from tests.helpers.gitrepo import git, write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
 BAD = block("a.txt", "nowhere\n", "x\n")
 OTHER = block("b.txt", "", "b\n")
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
-    patchq("init", cwd=repo)
-    return repo
 
 
 def test_submit_waits_as_long_as_it_is_told(repo: Path) -> None:

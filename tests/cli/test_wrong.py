@@ -11,7 +11,7 @@ import pytest
 
 from patchq.cli.verbs import GROUPS, VERBS
 from tests.helpers.command import Done, block, drop, patchq
-from tests.helpers.gitrepo import make_repo, operators_file
+from tests.helpers.gitrepo import make_repo
 
 RIGHT = {
     "setup": "--list",
@@ -83,11 +83,8 @@ SLIPS = {
 
 
 @pytest.fixture
-def repo(tmp_path: Path) -> Path:
+def repo(repo: Path) -> Path:
     """A repository with one proposal; nothing here changes it."""
-    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
-    patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").rename(operators_file(repo))
     drop(repo / ".patchq", {"good.md": "---\nagent: codex\n---\n" + block("a.txt", "two\n", "2\n")})
     patchq("run", cwd=repo)
     (repo / "good.md").write_text(block("a.txt", "one\n", "1\n"))

@@ -1,0 +1,19 @@
+"""A repository with a queue, as most verbs need one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command import patchq
+from tests.helpers.gitrepo import make_repo, operators_file
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with one file; its configuration is the operator's."""
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
+    patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").rename(operators_file(repo))
+    return repo
