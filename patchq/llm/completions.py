@@ -3,7 +3,7 @@
 The package takes its time to be imported, so this is imported with the first question.  The call
 runs in an event loop of its own, since only there can it be cut short at any moment: by its
 deadline, however slowly the bytes trickle in, or by `Stop`.  How often it is tried again, and after
-what pauses, is the package's matter; but no pause is begun that would not end in time.
+what pauses, is the package's matter.
 
 What a server says about a failure is quoted without the key.
 """
@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from collections.abc import Sequence
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -45,7 +43,7 @@ async def _bounded(
     try:
         with stop.listening(partial(loop.call_soon_threadsafe, question.cancel)):
             async with asyncio.timeout(deadline - monotonic()):
-                return await _ask(config, key, messages, deadline)
+                return await _ask(config, key, messages)
     except TimeoutError:
         return too_late(config)
     except asyncio.CancelledError:
@@ -54,21 +52,11 @@ async def _bounded(
         return Problem("llm.timeout", "patchq is stopping, and waits for no model", "ask again")
 
 
-async def _ask(
-    config: Llm, key: str, messages: Sequence[Message], deadline: float
-) -> Answer | Problem:
-    async def heed(response: Any) -> None:
-        if monotonic() + _pause(response.headers) >= deadline:
-            response.headers["x-should-retry"] = "false"
-
+async def _ask(config: Llm, key: str, messages: Sequence[Message]) -> Answer | Problem:
     turns: Any = [{"role": message.role, "content": message.text} for message in messages]
     try:
         async with openai.AsyncOpenAI(
-            api_key=key,
-            base_url=config.base_url,
-            max_retries=_RETRIES,
-            timeout=None,
-            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [heed]}),
+            api_key=key, base_url=config.base_url, max_retries=_RETRIES, timeout=None
         ) as client:
             raw = await client.chat.completions.with_raw_response.create(
                 model=config.model or "", messages=turns
@@ -89,19 +77,6 @@ async def _ask(
             "look at `llm` in the configuration",
         )
     return _read(raw.http_response.content, config.model or "")
-
-
-def _pause(headers: Mapping[str, str]) -> float:
-    """Return the seconds that a server asks to wait, a number or a date; one by default."""
-    wanted = headers.get("retry-after", "").strip()
-    try:
-        return float(wanted)
-    except ValueError:
-        pass
-    try:
-        return (parsedate_to_datetime(wanted) - datetime.now(UTC)).total_seconds()
-    except (ValueError, TypeError):
-        return 1.0
 
 
 def _refusal(error: openai.APIStatusError, key: str) -> Problem:

@@ -54,7 +54,7 @@ def test_question_and_answer() -> None:
 
 FAILURES = {
     "rate limited for ever": ([Reply("slow down", status=429)], "llm.rate_limited", 4),
-    "rate limited for longer than the question may take": (
+    "rate limited for an hour": (
         [Reply("slow down", status=429, headers={"retry-after": "3600"})],
         "llm.rate_limited",
         1,
