@@ -2,9 +2,9 @@
 
 PyYAML's loaders turn `on`, `no`, `2024-01-01` and `1:30` into something else than was written,
 let the last of two equal keys win, and recurse as deep as the text tells them to.  So this module
-takes only their parser's events and builds a tree of nodes from them: every node knows its line
+takes only the tree that PyYAML composes, without a type of any scalar: every node knows its line
 and column, a plain scalar keeps its text beside its value, and depth, size and aliases are
-bounded while the tree grows.  `true`, `false`, `null` and plain numbers have values of their own;
+bounded.  `true`, `false`, `null` and plain numbers have values of their own;
 every other plain scalar is the text that was written.
 """
 
@@ -14,7 +14,8 @@ import math
 import re
 from collections import abc
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
@@ -35,6 +36,9 @@ _WORDS: dict[str, bool | None] = {
 }  # fmt: skip
 
 
+# The tags of nodes that have none of their own.
+_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map"))
+T = TypeVar("T")
 NO_ENTRY = "this line is no `key: value`"  # what is wrong with a line of words among entries
 
 
@@ -79,7 +83,12 @@ def parse(text: str, *, first_line: int = 1) -> Node | None:
 
     `first_line` is the line on which `text` begins in the file that the places are for.
     """
-    return _Composer(text, first_line).document()
+    import yaml
+
+    if error := syntax_error(text, first_line):
+        raise error
+    composed = _read(partial(yaml.compose, text, _loader("BaseLoader")), text, first_line)
+    return _Nodes(first_line).of(composed, 1) if composed else None
 
 
 def duplicates(node: Node | None) -> Iterator[tuple[Scalar, Scalar]]:
@@ -145,7 +154,7 @@ def describe(node: Node) -> str:
     return f"`{shown}…`" if len(node.text) > 60 else f"`{shown}`"
 
 
-def syntax_error(text: str) -> YamlError | None:
+def syntax_error(text: str, first_line: int = 1) -> YamlError | None:
     """Return the error that keeps the text from being a stream of YAML documents, or None.
 
     Tags, several documents and repeated keys are all right: the readers of the file know them.
@@ -153,35 +162,41 @@ def syntax_error(text: str) -> YamlError | None:
     import yaml
 
     depth = 0
+    events = yaml.parse(text, Loader=_loader("SafeLoader"))
     try:
-        for event in _events(text, 1):
+        while event := _read(partial(next, events, None), text, first_line):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
-            _check_depth(depth, *_place(event))
+            _check_depth(depth, *_place(event.start_mark, first_line))
     except YamlError as error:
         return error
     return None
 
 
-def _events(text: str, first_line: int) -> Iterator[yaml.Event]:
+def _loader(name: str) -> Any:
+    """Return libyaml's loader when the wheel has it: an order of magnitude faster, and alike."""
     import yaml
 
-    # libyaml when the wheel has it: an order of magnitude faster, with the same events.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return getattr(yaml, f"C{name}", None) or getattr(yaml, name)
+
+
+def _read(read: Callable[[], T], text: str, first_line: int) -> T:
+    """Return what the parser reads; its errors are raised as `YamlError`."""
+    import yaml
+
     try:
-        yield from yaml.parse(text, Loader=loader)
+        return read()
     except yaml.MarkedYAMLError as error:
         mark, problem = error.problem_mark or error.context_mark, error.problem or "unreadable"
         if problem == "could not find expected ':'" and error.context_mark:
             # The parser notices it where the next line begins.
             mark, problem = error.context_mark, NO_ENTRY
-        line, column = (mark.line, mark.column) if mark else (0, 0)
-        raise YamlError(problem, line + first_line, column + 1) from None
+        raise YamlError(problem, *_place(mark, first_line)) from None
     except yaml.reader.ReaderError as error:
-        before = text[: error.position]
-        column = len(before) - (before.rfind("\n") + 1)
-        message = f"the character U+{ord(text[error.position]):04X} is not allowed"
-        raise YamlError(message, before.count("\n") + first_line, column + 1) from None
+        at = text.find(chr(error.character))  # the position is one of bytes, or of characters
+        message = f"the character U+{error.character:04X} is not allowed"
+        line = text.count("\n", 0, at) + first_line
+        raise YamlError(message, line, at - text.rfind("\n", 0, at)) from None
 
 
 def _check_depth(depth: int, line: int, column: int) -> None:
@@ -189,90 +204,39 @@ def _check_depth(depth: int, line: int, column: int) -> None:
         raise YamlError(f"nested deeper than {MAX_DEPTH} levels", line, column)
 
 
-def _place(event: yaml.Event) -> tuple[int, int]:
-    mark = event.start_mark
-    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
+def _place(mark: yaml.Mark | None, first_line: int) -> tuple[int, int]:
+    return (mark.line + first_line, mark.column + 1) if mark else (first_line, 1)
 
 
-class _Composer:
-    """Makes nodes of the parser's events; `offset` is added to the parser's lines.  It goes as deep
-    as the text does, which `MAX_DEPTH` bounds."""
+class _Nodes:
+    """Makes our nodes of the parser's, whose lines begin at `first_line`.
 
-    def __init__(self, text: str, first_line: int) -> None:
-        import yaml
+    An alias may hold itself, so the depth is counted again.
+    """
 
-        self._yaml = yaml
-        self._events = _events(text, first_line)
-        self._offset = first_line - 1
-        self._anchors: dict[str, tuple[Node, int]] = {}
-        self._event: Any = None  # the last one that was read; errors are in its place
+    def __init__(self, first_line: int) -> None:
+        self._first_line, self._count = first_line, 0
 
-    def document(self) -> Node | None:
-        root: Node | None = None
-        documents = 0
-        for event in self._events:
-            self._event = event
-            if isinstance(event, self._yaml.DocumentStartEvent):
-                documents += 1
-                if documents > 1:
-                    raise self._error("a second document; one is read")
-            elif isinstance(event, self._yaml.NodeEvent):
-                root, _ = self._node(1)
-        return root
+    def of(self, node: Any, depth: int) -> Node:
+        """Return the node with all that is below it."""
+        place = _place(node.start_mark, self._first_line)
+        _check_depth(depth, *place)
+        self._count += 1
+        if self._count > MAX_NODES:
+            raise YamlError(f"more than {MAX_NODES} values", *place)
+        if node.tag not in _TAGS:
+            raise YamlError(f"the tag `{node.tag}` is not read", *place)
+        if node.id == "scalar":
+            return Scalar(*place, node.value, node.value if node.style else _value(node.value))
+        if node.id == "sequence":
+            return Sequence(*place, tuple(self.of(item, depth + 1) for item in node.value))
+        return Mapping(*place, tuple(self._entry(k, v, depth + 1) for k, v in node.value))
 
-    def _node(self, depth: int, *, is_key: bool = False) -> tuple[Node, int]:
-        """The node that begins at the event, and how many nodes it counts as."""
-        event = self._event
-        if isinstance(event, self._yaml.AliasEvent):
-            if event.anchor not in self._anchors:
-                raise self._error(f"`*{event.anchor}` has no `&{event.anchor}` before it")
-            return self._anchors[event.anchor]
-        if event.tag is not None:
-            raise self._error(f"the tag `{event.tag}` is not read")
-        found: tuple[Node, int]
-        if isinstance(event, self._yaml.ScalarEvent):
-            value = event.value if event.style else _value(event.value)
-            found = Scalar(*self._place(), event.value, value), 1
-        else:
-            _check_depth(depth, *self._place())
-            if is_key:
-                raise self._error("a key must be a word")
-            found = self._collection(depth)
-        if event.anchor is not None:
-            self._anchors[event.anchor] = found
-        return found
-
-    def _collection(self, depth: int) -> tuple[Node, int]:
-        line, column = self._place()
-        is_mapping = isinstance(self._event, self._yaml.MappingStartEvent)
-        keys: list[Scalar] = []
-        values: list[Node] = []
-        total = 1
-        for event in self._events:
-            self._event = event
-            if isinstance(event, self._yaml.CollectionEndEvent):
-                break
-            is_key = is_mapping and len(keys) == len(values)
-            node, size = self._node(depth + 1, is_key=is_key)
-            total += size
-            if total > MAX_NODES:
-                raise self._error(f"more than {MAX_NODES} values")
-            if not is_key:
-                values.append(node)
-            elif isinstance(node, Scalar):
-                keys.append(node)
-            else:
-                raise self._error("a key must be a word")
-        if is_mapping:
-            return Mapping(line, column, tuple(zip(keys, values, strict=True))), total
-        return Sequence(line, column, tuple(values)), total
-
-    def _place(self) -> tuple[int, int]:
-        line, column = _place(self._event)
-        return line + self._offset, column
-
-    def _error(self, message: str) -> YamlError:
-        return YamlError(message, *self._place())
+    def _entry(self, key: Any, value: Any, depth: int) -> tuple[Scalar, Node]:
+        name = self.of(key, depth)
+        if not isinstance(name, Scalar):
+            raise YamlError("a key must be a word", name.line, name.column)
+        return name, self.of(value, depth)
 
 
 def _value(text: str) -> str | int | float | bool | None:
