@@ -289,6 +289,8 @@ def test_check_and_looks_write_nothing(repo: Path, door: SharedGate) -> None:
         bad = await client.call_tool("check", {"edits": [edit("a.txt", "tow\n", "2\n")]})
         assert bad.is_error
         assert bad.structured_content["problems"][0]["code"] == "match.none"
+        assert said(bad).startswith("would be rejected")
+        assert "retries" not in said(bad)  # there is no such change
         listed = await client.call_tool("status", {"state": "rejected"})
         assert [one["id"] for one in listed.structured_content["batches"]] == ["x"]
         full = await client.call_tool("report", {"id": "x", "full": True})
