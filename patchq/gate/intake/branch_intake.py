@@ -18,7 +18,7 @@ from time import monotonic
 
 from msgspec.structs import asdict, replace
 
-from patchq.gate.errors import DiskFault, Fault, RepositoryFault, UsageError
+from patchq.gate.errors import Busy, DiskFault, Fault, RepositoryFault, UsageError
 from patchq.gate.git.checkout import busy
 from patchq.gate.git.repository import Repository
 from patchq.gate.intake import branches, commits
@@ -35,14 +35,6 @@ _PIECE_SECONDS = 0.2  # time for branches before the inbox is looked at
 _MOST_TRIES = 100
 
 _LOG = logging.getLogger("patchq")
-
-
-class NotYet(Exception):
-    """Raised for a branch that cannot be taken now: why, and until when."""
-
-    def __init__(self, why: str, until: str) -> None:
-        super().__init__(why)
-        self.why, self.until = why, until
 
 
 class BranchIntake:
@@ -130,10 +122,8 @@ class BranchIntake:
         """Hand in the branch, or note why not."""
         try:
             if self._is_in_inbox(session, head) and not session.queue.by_source(head.source):
-                raise NotYet("its last response is in the inbox", "that has its verdict")
+                raise Busy("its last response is in the inbox", "that has its verdict")
             self._hand_in(session, name, tip, head)
-        except NotYet as wait:
-            self._note(session, name, replace(head, waits=wait.why, until=wait.until))
         except UsageError as refusal:
             _LOG.warning("the branch %s is not taken: %s", name, refusal.message)
             why, cure = refusal.message, refusal.hint or ""
@@ -142,13 +132,13 @@ class BranchIntake:
             )
         except DiskFault:
             raise
-        except Fault as fault:  # of this branch, or of the moment
+        except Fault as fault:  # of this branch, or of the moment: it waits
             self._note(session, name, replace(head, waits=fault.message, until=fault.hint or ""))
 
     def _hand_in(self, session: Session, name: str, tip: str, head: Head) -> None:
         repo, id = session.repo, batch_id(name)
         if repo.branch_tip(name) != tip:
-            raise NotYet("it is being moved, or is at no commit", "it is at one")
+            raise Busy("it is being moved, or is at no commit", "it is at one")
         _check_ready(repo, name)
         for other, taken in (self._known or {}).items():
             if other != name and taken.tip == tip and taken.source and not taken.why:
@@ -191,11 +181,11 @@ class BranchIntake:
 
 
 def _check_ready(repo: Repository, name: str) -> None:
-    """Raise `NotYet` while a work tree is busy with the branch."""
+    """Raise `Busy` while a work tree is busy with the branch."""
     if doing := busy(repo, name):
-        raise NotYet(f"a work tree is {doing} it", "that is finished or aborted")
+        raise Busy(f"a work tree is {doing} it", "that is finished or aborted")
     for checkout in commits.uncommitted(repo, name):
-        raise NotYet(
+        raise Busy(
             f"the work tree {checkout.workdir} has changes that are not committed",
             "they are committed, stashed or ignored",
         )

@@ -40,7 +40,7 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.report import sender
 from patchq.gate.report.message import subject
 
-MOST_COMMITS = 1000  # most commits in one range
+MOST_COMMITS = 1000  # most commits in one range, or one push
 
 
 class Range(Struct, frozen=True):

@@ -26,6 +26,7 @@ from patchq.gate.config.schema import Stage
 from patchq.gate.errors import UsageError
 from patchq.gate.git.command import Git
 from patchq.gate.hooks.engine import Engine
+from patchq.gate.intake.commits import MOST_COMMITS
 from patchq.gate.land import presubmit
 from patchq.gate.pipeline import checks, history
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
@@ -33,7 +34,6 @@ from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue import Claim
 from patchq.gate.report.schema import LANDED
 
-MOST_COMMITS = 1000  # most commits in one push
 _MAIL, _PUSH = "git-am", "push"
 _PLAN: tuple[Stage, ...] = ("pre-apply",)
 _TREE: tuple[Stage, ...] = ("pre-commit",)
