@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq
+from tests.helpers.command import block, patchq
 from tests.helpers.gitrepo import git
 from tests.helpers.pages import ROOT
-from tests.page.people import edits, served
+from tests.page.people import edits, propose, served, state
 
 pytestmark = pytest.mark.browser
 
@@ -29,14 +29,9 @@ PICTURES = "REVIEW_PICTURES"
 Opening = Callable[..., Any]
 
 
-def state(repo: Path, id: str) -> str:
-    return str(patchq("--json", "status", id, cwd=repo).json()["state"])
-
-
 def fresh(repo: Path, name: str, old: str, new: str) -> None:
     """One more proposal."""
-    drop(repo / ".patchq", {f"{name}.md": edits((old, new), path="notes.md")})
-    patchq("run", cwd=repo)
+    propose(repo, **{name: edits((old, new), path="notes.md")})
 
 
 @pytest.mark.parametrize("width", [1440, 390])
@@ -151,21 +146,6 @@ def test_no_text_of_others_runs(opened: Opening, bypass: bool) -> None:
         tab.goto(f"{tab.own}{path}")
         assert tab.title() != "run"
         assert tab.evaluate("document.querySelectorAll('img, main script').length") == 0
-
-
-def test_accept_by_keys_alone(opened: Opening, repo: Path) -> None:
-    fresh(repo, "keys", "a\n", "A\n")
-    tab = opened("/")
-    for _ in range(10):
-        tab.keyboard.press("j")
-        if tab.evaluate("document.activeElement.closest('[data-change=keys]') !== null"):
-            break
-    tab.keyboard.press("Enter")
-    tab.wait_for_url("**/batch/keys")
-    tab.keyboard.press("a")
-    tab.keyboard.press("Enter")
-    tab.locator("text=Accepted keys").wait_for()
-    assert state(repo, "keys") == "accepted"
 
 
 def test_accept_chosen_by_keys_alone(opened: Opening, repo: Path) -> None:
@@ -286,15 +266,12 @@ def large(repo: Path) -> str:
     lines = [f"value_{number} = {number}\n" for number in range(1, 1201)]
     files = {f"src/part_{number:02}.py": "".join(lines[:90]) for number in range(40)}
     made = [block(path, "", text) for path, text in files.items()]
-    drop(
-        repo / ".patchq", {"base.md": "\n".join([*made, block("src/long.py", "", "".join(lines))])}
-    )
-    patchq("run", cwd=repo)
+    made.append(block("src/long.py", "", "".join(lines)))
+    propose(repo, base="\n".join(made))
     patchq("accept", "base", cwd=repo)
     parts = [block(path, lines[44], "value_45 = 'x' * 45\n") for path in files]
     parts += [block("src/long.py", lines[599], "value_600 = 'y' * 600  # " + "z" * 300 + "\n")]
-    drop(repo / ".patchq", {"large.md": "\n".join(parts)})
-    patchq("run", cwd=repo)
+    propose(repo, large="\n".join(parts))
     return "large"
 
 
@@ -338,8 +315,7 @@ def test_a_fold_opens(opened: Opening, large: str, script: bool) -> None:
 
 
 def test_a_file_is_viewed_until_it_changes(opened: Opening, repo: Path) -> None:
-    drop(repo / ".patchq", {"view.md": block("view.txt", "", "one\n")})
-    patchq("run", cwd=repo)
+    propose(repo, view=block("view.txt", "", "one\n"))
     tab = opened("/batch/view")
     with tab.expect_response("**/viewed"):
         tab.keyboard.press("v")
@@ -353,11 +329,7 @@ def test_a_file_is_viewed_until_it_changes(opened: Opening, repo: Path) -> None:
     tab.goto(f"{tab.own}/batch/view")
     tab.uncheck("[data-viewed]")
     tab.check("[data-viewed]")
-    drop(
-        repo / ".patchq",
-        {"view2.md": f"---\nretries: view\n---\n{block('view.txt', '', 'two' + chr(10))}"},
-    )
-    patchq("run", cwd=repo)
+    propose(repo, view2="---\nretries: view\n---\n" + block("view.txt", "", "two\n"))
     tab.goto(f"{tab.own}/batch/view2")
     assert not tab.is_checked("[data-viewed]")
     tab.click("text=What changed since you looked")

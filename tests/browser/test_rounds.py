@@ -10,16 +10,12 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import rows
-from tests.helpers.command import block, drop, patchq
+from tests.helpers.command import block, patchq
 from tests.helpers.gitrepo import git
+from tests.page.people import propose, state
 
 pytestmark = pytest.mark.browser
 Opening = Callable[..., Any]
-
-
-def propose(repo: Path, **responses: str) -> None:
-    drop(repo / ".patchq", {f"{id}.md": text for id, text in responses.items()})
-    patchq("run", cwd=repo)
 
 
 def threads(tab: Any) -> dict[str, str]:
@@ -121,7 +117,7 @@ def test_a_discard_is_undone(opened: Opening, repo: Path, script: bool) -> None:
     tab.locator(f"text=Discarded {id}").wait_for()
     tab.click("button:text('Undo')")
     tab.locator(f"text=Taken back: {id}").wait_for()
-    assert patchq("--json", "status", id, cwd=repo).json()["state"] == "proposed"
+    assert state(repo, id) == "proposed"
     assert tab.locator("[data-decide=accept]").count() == 1
 
 
@@ -144,7 +140,10 @@ def test_events_of_others_renew_the_numbers_alone(opened: Opening, repo: Path) -
 def test_forty_are_decided_by_keys_alone(opened: Opening, repo: Path) -> None:
     ids = [f"key-{n:02}" for n in range(40)]
     propose(repo, **{id: block(f"{id}.txt", "", "x\n") for id in ids})
-    tab = opened(f"/batch/{ids[0]}")
+    tab = opened("/?q=key-")
+    tab.keyboard.press("j")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url(f"**/batch/{ids[0]}")
     decided: list[str] = []
     while len(decided) < 40:
         id = tab.evaluate("document.documentElement.dataset.id")
@@ -156,7 +155,7 @@ def test_forty_are_decided_by_keys_alone(opened: Opening, repo: Path) -> None:
         with tab.expect_navigation():
             tab.keyboard.press("Enter")
         decided.append(id)
-    states = [patchq("--json", "status", id, cwd=repo).json()["state"] for id in decided]
+    states = [state(repo, id) for id in decided]
     assert states == ["accepted", "discarded"] * 20
 
 
@@ -192,5 +191,5 @@ def test_one_that_moved_is_shown_and_the_others_land(opened: Opening, repo: Path
     tab.click("[data-decide=accept]")
     tab.locator("[role=alert]").wait_for()
     assert "has moved since it was looked at" in tab.inner_text("[role=alert]")
-    states = [patchq("--json", "status", id, cwd=repo).json()["state"] for id in ids]
+    states = [state(repo, id) for id in ids]
     assert (states.count("accepted"), states[4]) == (11, "proposed")
