@@ -123,33 +123,6 @@ def test_the_corpus_judge_lets_pass_what_a_case_allows(
     assert (found, result["outcome"]) == (code, outcome)
 
 
-def test_corpus_keeps_what_belongs_to_an_unexpected_case(tmp_path: Path) -> None:
-    (tmp_path / "stand_in.py").write_text(STAND_IN)
-    command = shlex.join([sys.executable, str(tmp_path / "stand_in.py"), "other bytes"])
-    cases = write_cases(tmp_path / "cases.jsonl", "exact")
-    bench("corpus", str(cases), "--command", command, "--failures", "bad", cwd=tmp_path)
-    kept = tmp_path / "bad" / "case-0"
-    assert (kept / "before/pkg/a.py").read_text() == BEFORE
-    assert (kept / "after/pkg/a.py").read_text() == AFTER
-    assert (kept / "got/pkg/a.py").read_text() == AFTER.rstrip()
-    assert "other content: pkg/a.py" in (kept / "verdict.txt").read_text()
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('{"id": "x"}', "cases.jsonl:1: not a blob or a case"),
-        ("nothing", "cases.jsonl:1: not a blob or a case"),
-    ],
-    ids=["a case without its parts", "not JSON"],
-)
-def test_corpus_refuses_a_file_that_it_cannot_read(tmp_path: Path, line: str, message: str) -> None:
-    (tmp_path / "cases.jsonl").write_text(line + "\n")
-    done = bench("corpus", "cases.jsonl", "--command", "git", cwd=tmp_path)
-    assert done.returncode == 2
-    assert message in done.stderr
-
-
 def test_corpus_runs_the_command(tmp_path: Path) -> None:
     cases = write_cases(tmp_path / "cases.jsonl", "exact", "refuse")
     for words in ([], ["--bare"]):

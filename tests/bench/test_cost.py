@@ -6,9 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
-from bench.git import BenchError
 from bench.speed.cost import page
 from bench.speed.cost.__main__ import PARTS
 from bench.speed.goal import Goal
@@ -43,8 +40,3 @@ def test_each_part_has_its_rows(tmp_path: Path) -> None:
     assert page.parts(later) == ["a", "b"]
     assert "| `git am`, patches/s | 80 |\n" in later
     assert page.parts(page.written(later, {}, ["b"], None)) == ["b"]
-
-
-def test_a_page_without_a_place() -> None:
-    with pytest.raises(BenchError, match="no place for the table of costs"):
-        page.written("# What may not grow\n", {}, [], None)

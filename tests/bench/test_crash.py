@@ -10,19 +10,11 @@ import pytest
 
 from bench.crash import aftermath, soak, strace
 from bench.crash.person import TARGET, Commit
-from bench.crash.states import parse
 from bench.crash.strace import Point
 from tests.helpers.benches import bench
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 pytestmark = pytest.mark.slow
-
-NAMES = [
-    "auto/kill/rename:3",
-    "checkout/kill/rename:3,write:2,unlink:1",
-    "review/error/write:4/ENOSPC+",
-    "accept/power/xfs/log/link:2,end",
-]
 
 
 @pytest.fixture
@@ -67,18 +59,6 @@ def test_a_missing_safeguard_is_noticed(tmp_path: Path) -> None:
     done = bench("crash", *words, "--work", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "--state review/kill/renameat:3" in done.stdout
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_state_is_found_again_by_its_name(name: str) -> None:
-    assert str(parse(name)) == name
-
-
-@pytest.mark.parametrize("name", ["auto/kill", "none/kill/write:1", "auto/power/fat/log/write:1"])
-def test_what_is_no_state_is_refused(tmp_path: Path, name: str) -> None:
-    done = bench("crash", "--state", name, "--work", str(tmp_path), cwd=tmp_path)
-    assert done.returncode == 2
-    assert "bench.crash: " in done.stderr
 
 
 def test_points_are_counted_among_all_calls_of_their_name(tmp_path: Path) -> None:
