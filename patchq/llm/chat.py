@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from threading import BoundedSemaphore, Lock
+from threading import BoundedSemaphore
 from time import monotonic
 
 from patchq.core.model.values import Problem
@@ -76,24 +76,16 @@ class Cache:
     def __init__(self, root: Path | None = None) -> None:
         self._shelf = Shelf(root, "answer", _MOST_KEPT) if root else None
         self._known: dict[str, str] = {}
-        self._lock = Lock()
 
     def get(self, name: str) -> str | None:
-        with self._lock:
-            if name in self._known or self._shelf is None:
-                return self._known.get(name)
-        kept = self._shelf.get(name)
-        if kept is None:
-            return None
-        text = kept.decode()
-        self.put(name, text)
-        return text
+        if name not in self._known and self._shelf and (kept := self._shelf.get(name)):
+            self.put(name, kept.decode())
+        return self._known.get(name)
 
     def put(self, name: str, text: str) -> None:
-        with self._lock:
-            self._known[name] = text
-            while len(self._known) > _MOST_IN_MEMORY:
-                del self._known[next(iter(self._known))]
+        if len(self._known) >= _MOST_IN_MEMORY:
+            self._known.clear()
+        self._known[name] = text
 
     def keep(self, name: str) -> None:
         """Keep a known answer for later processes."""

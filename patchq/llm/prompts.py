@@ -23,8 +23,8 @@ from patchq.core.resolve.anchors import Ranked, parts, ranked
 from patchq.core.text.quote import inline
 
 Form = Literal["diff", "edit-script", "indexed", "contextual", "whole"]
-FormChoice = Literal["auto", "diff", "edit-script", "indexed", "contextual", "whole"]
-FORMS = get_args(FormChoice)
+FormChoice = Literal["auto"] | Form
+FORMS = ("auto", *get_args(Form))
 BUDGET = 60_000  # characters of files that a prompt shows, unless another number is given
 MOST_CANDIDATES = 60
 MOST_REFERENCE = 8_000  # characters of a reference patch that are shown
@@ -38,11 +38,7 @@ _MODULES: Mapping[Form, str] = {
     "whole": "whole_file",
 }
 # Forms that a file is asked for in whatever its size.
-_OF_ANY_SIZE: Mapping[str, Form] = {
-    "edit-script": "edit-script",
-    "indexed": "indexed",
-    "contextual": "contextual",
-}
+_OF_ANY_SIZE: tuple[Form, ...] = ("edit-script", "indexed", "contextual")
 
 
 class ShownFile(Struct, frozen=True):
@@ -160,7 +156,7 @@ def _form(task: Task, file: ShownFile, form: str, share: int) -> Form:
     if form == "indexed" and in_part:
         return "contextual"  # who sees a part cannot count
     if form in _OF_ANY_SIZE:
-        return _OF_ANY_SIZE[form]
+        return form
     large = is_large_file(file.text, task.large_lines, task.large_bytes)
     return "diff" if form == "diff" or large or in_part else "whole"
 
