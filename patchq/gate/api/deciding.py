@@ -7,6 +7,8 @@ from contextlib import closing
 from subprocess import DEVNULL, Popen
 from threading import Thread
 
+from msgspec import to_builtins
+
 from patchq.gate.api.location import Options
 from patchq.gate.land.train import Trial as Trial
 from patchq.gate.land.worker import Tell, waits_for_mending
@@ -39,7 +41,7 @@ def decide(session: Session, errand: Errand, tell: Tell = lambda report: None) -
         lane = report.target or session.target if report else far.lane_of(server, errand.id)
         if lane is None:
             raise history.unknown(session, errand.id)
-        words = {**errands.words_of(errand), "feeder": feeder}
+        words = {**to_builtins(errand), "feeder": feeder}
         answer = far.ask(server, lane, words, cluster.SOON_SECONDS)
         if lock_owner(session.queue_root) is not None:
             # Else what is looked at next is shown as it was before this.

@@ -297,7 +297,8 @@ class Train:
         with reports.locked(session):
             if not all(map(self._is_as_before, members)):
                 return False
-            self._keep_runs(members)
+            if session.hooks.joined:
+                self._keep_runs(members)
             go = [
                 BranchMove(records.branch(one.id), one.branch, None, one.decision.log, who)
                 for one in members
@@ -326,9 +327,10 @@ class Train:
 
     def _keep_runs(self, members: Sequence[Member]) -> None:
         """Put the hooks' runs into the reports, where they are found after a crash."""
-        for one in members if self.session.hooks.joined else ():
+        for one in members:
             if report := self.session.queue.load(one.id):
-                hooks = list(one.decision.hooks)
+                runs = {(run.id, run.tree): run for run in (*report.hooks, *one.decision.hooks)}
+                hooks = list(runs.values())
                 reports.put(self.session, document.with_state(report, "proposed", hooks=hooks))
         self.session.queue.sync()
 

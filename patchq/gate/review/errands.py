@@ -151,12 +151,6 @@ class FarFault(Fault):
 _FAULT = ("code", "message", "hint", "exit_status", "retryable")
 
 
-def words_of(errand: Errand) -> dict[str, Any]:
-    """The errand as JSON."""
-    words: dict[str, Any] = to_builtins(errand)
-    return words
-
-
 def carry_out(session: Session, words: Mapping[str, Any], *, again: bool) -> Mapping[str, Any]:
     """Do what the words say, perhaps once more; the answer, which may be a fault that concerns this
     alone.  `errors.InDoubt` goes up: what was pushed is to be recovered first."""
