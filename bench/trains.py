@@ -28,7 +28,8 @@ from msgspec import Struct
 from patchq.gate.hooks.sandbox import NO_SANDBOX
 
 ROOT = Path(__file__).parent.parent
-_COMMITS = 40  # of a project
+_COMMITS = 40  # of a project; some of the last ones do not apply on the one before them all
+_PICKED_FROM = 48
 _LONGEST_SECONDS = 300
 PAIR = "! { grep -q new f07.txt && grep -q new f23.txt; }"
 
@@ -147,7 +148,7 @@ def project(clone: Path, tests: str, place: Path) -> str:
     """Return the output of `accept` of 40 commits of the clone's history, on one before them."""
     repo = place / "repo"
     subprocess.run(["git", "clone", "-q", clone, repo], check=True, timeout=_LONGEST_SECONDS)
-    commits = git(repo, "rev-list", "--no-merges", "-n", str(2 * _COMMITS), "HEAD").split()[::-1]
+    commits = git(repo, "rev-list", "--no-merges", "-n", str(_PICKED_FROM), "HEAD").split()[::-1]
     git(repo, "config", "user.name", "bench")
     git(repo, "config", "user.email", "bench@example.org")
     git(repo, "reset", "-q", "--hard", f"{commits[0]}^")
