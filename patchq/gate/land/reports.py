@@ -87,6 +87,16 @@ def amend(session: Session, changes: Mapping[str, Change]) -> dict[str, Report]:
     return made
 
 
+def is_as_before(session: Session, id: str, branch: str) -> bool:
+    """Return True if a proposal is undecided, and its branch still ends at this commit."""
+    report = session.queue.load(id)
+    return (
+        report is not None
+        and report.state == "proposed"
+        and session.branches.tip(records.branch(id)) == branch
+    )
+
+
 def keep_hook_outputs(session: Session, limit: int) -> bool:
     """Put at most `limit` outputs of notified hooks into reports; True if there may be more.
 

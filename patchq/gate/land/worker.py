@@ -15,7 +15,6 @@ from math import inf
 from time import monotonic, sleep, thread_time
 from weakref import WeakKeyDictionary
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
@@ -187,14 +186,13 @@ def work(
         tips = Tips(session, _unsure.setdefault(session.repo, set()))
         group = _Group(room, many, session)
         ended += _gather(group, left, tips, tries, tell)
-        settled = _settle(group.decisions, session, tips, tell, rejoined)
-        lost, again = settled.lost, settled.again
-        ended += settled.ended
+        again, lost, done = _settle(group.decisions, session, tips, tell, rejoined)
+        ended += done
         tries.update(lost)
         rejoined |= {decision.claim.token for decision in again}
         room = max(1, len(lost) // 2) if lost else most
         if again and not lost:  # the hooks refused one, and those behind it are joined anew
-            room = min(most, 2 * (settled.ended + 1))
+            room = min(most, 2 * (done + 1))
         left.extendleft((decision.claim, decision.choice) for decision in reversed(again))
     return ended
 
@@ -299,19 +297,13 @@ def _checked(decision: Decision, session: Session, tips: Tips) -> Decision:
     return decision
 
 
-class _Settled(Struct):
-    """The end of a group: what to decide again, how many claims ended, and which lost a race."""
-
-    again: list[Decision]
-    ended: int
-    lost: list[str]
-    """Tokens of the claims whose branch was moved by others."""
-
-
 def _settle(
     group: Sequence[Decision], session: Session, tips: Tips, tell: Tell, rejoined: Set[str]
-) -> _Settled:
-    """Have a group checked, and land what passes."""
+) -> tuple[list[Decision], list[str], int]:
+    """Have a group checked, and land what passes.
+
+    Return what to decide again, the tokens of those whose branch others moved, and how many ended.
+    """
     ended, lost = 0, list[str]()
     open = {decision.claim.token: decision for decision in group}
     for portion in _cleared(group, session, rejoined):
@@ -332,7 +324,8 @@ def _settle(
         if lost:
             break
     again, more = _still_open([it for it in group if it.claim.token in open], session, tell)
-    return _Settled(again, ended + more, [it.claim.token for it in again if it.claim.token in lost])
+    moved = [one.claim.token for one in again if one.claim.token in lost]
+    return again, moved, ended + more
 
 
 def _cleared(

@@ -316,14 +316,8 @@ class Train:
 
     def _is_as_before(self, member: Member) -> bool:
         """Return True if the proposal is undecided, and its branch the same, still."""
-        session, id = self.session, member.id
-        report = session.queue.load(id)
-        return (
-            report is not None
-            and report.state == "proposed"
-            and session.branches.tip(records.branch(id)) == member.branch
-            and session.repo.ref_target(records.BOARDED + id) is not None
-        )
+        boarded = self.session.repo.ref_target(records.BOARDED + member.id)
+        return bool(boarded) and reports.is_as_before(self.session, member.id, member.branch)
 
     def _keep_runs(self, members: Sequence[Member]) -> None:
         """Put the hooks' runs into the reports, where they are found after a crash."""

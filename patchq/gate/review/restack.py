@@ -341,15 +341,12 @@ def _made_again(report: Report, decision: Decision, commit: str) -> Report:
 
 
 def _as_before(step: _Step, session: Session) -> bool:
-    """Return True if the batch is undecided, and its branch the same, since it was looked at."""
-    report, repo, name = session.queue.load(step.id), session.repo, records.branch(step.id)
-    return (
-        report is not None
-        and report.state == "proposed"
-        and session.branches.tip(name) == step.branch
-        and repo.ref_target(records.WAITING + step.id) == step.waits
-        and (step.commit == step.branch or not session.branches.checkouts(name))
-    )
+    """Return True if the batch is undecided, and its refs the same, since it was looked at."""
+    moves, name = step.commit != step.branch, records.branch(step.id)
+    if session.repo.ref_target(records.WAITING + step.id) != step.waits:
+        return False
+    busy = moves and session.branches.checkouts(name)
+    return not busy and reports.is_as_before(session, step.id, step.branch)
 
 
 def _carry_out(

@@ -83,22 +83,6 @@ def test_auto_mode_lands_by_a_push_and_leaves_the_clone_alone(gate: Path) -> Non
     assert tip(gate, "origin/main") == tip(hub(gate))
 
 
-def test_a_person_who_pushes_first_is_not_pushed_over(gate: Path) -> None:
-    pushed = push(gate, {"b.txt": "person\n"})
-    drop(gate / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
-    patchq("run", cwd=gate)
-    assert states(gate, "x") == ["applied"]
-    assert git("rev-parse", "main~1", cwd=hub(gate)) == pushed
-
-
-def test_a_conflict_with_what_a_person_pushed_is_refused(gate: Path) -> None:
-    base = tip(hub(gate))
-    push(gate, {"a.txt": "one\nzwei\nthree\n"})
-    drop(gate / ".patchq", {"x.md": f"---\nbase: {base}\n---\n" + block("a.txt", "two\n", "2\n")})
-    patchq("run", cwd=gate, code=1)
-    assert [p["code"] for p in told(gate, "x")["problems"]] == ["conflict.base"]
-
-
 def test_review_accept_discard_and_revert(gate: Path) -> None:
     configure(gate, "review")
     responses = {
