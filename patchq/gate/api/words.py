@@ -80,15 +80,12 @@ def _bytes(count: int) -> str:
 
 def files_of(row: ChangeRow) -> str:
     """Return the first file of a change, `old → new` where renamed, and the number of others."""
-    paths, size = row.paths, row.report.size
-    count = max(len(paths), size.files if size else 0)
-    name = _short(paths[0]) if paths else ""
+    names, size = [_short(path) for path in row.paths], row.report.size
     if row.renames:
-        new, old = next(iter(row.renames.items()))
-        name = f"{_short(old)} → {_short(new)}"
-        count -= len(set(paths) & set(row.renames.values()) - {old} - row.renames.keys())
-        count = max(len(row.renames), size.files if size else 0)
-    return f"{name} (+{count - 1})" if count > 1 else name
+        names = [f"{_short(old)} → {_short(new)}" for new, old in row.renames.items()]
+    count = max(len(names), size.files if size else 0)
+    first = next(iter(names), "")
+    return f"{first} (+{count - 1})" if count > 1 else first
 
 
 def _short(name: str) -> str:
