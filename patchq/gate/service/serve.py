@@ -54,7 +54,7 @@ class Control:
     cut_short: Callable[[], None] = lambda: None
     """Ends what the batch in hand need not wait for."""
     now: bool = False
-    """Whether the batch in hand is left to the next start."""
+    """True if the batch in hand is left to the next start."""
     end_now: Callable[[], None] = lambda: None
     """Ends what runs beside the work."""
     _said: bool = False

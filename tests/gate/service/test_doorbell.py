@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from patchq.gate.service.doorbell import Doorbell
-from tests.helpers.ending import running
 
 LONG = 20.0
 """Seconds: a wait that lasts so long has not been rung."""
@@ -80,29 +78,6 @@ def test_a_new_file_rings(inbox: Path, doorbell: Doorbell, arrive: Callable[[Pat
     drain(doorbell)
     arrive(inbox)
     assert rung(doorbell)
-
-
-def test_a_ring_from_a_signal_handler_ends_the_wait(inbox: Path) -> None:
-    ringing = (
-        "import signal, sys, time; from pathlib import Path\n"
-        "from patchq.gate.service.doorbell import Doorbell\n"
-        "doorbell = Doorbell(Path(sys.argv[1]), sys.argv[2], 20)\n"
-        "signal.signal(signal.SIGTERM, lambda *_: doorbell.ring())\n"
-        "print(flush=True)\n"
-        "began = time.monotonic()\n"
-        "while not doorbell.wait(20): pass\n"
-        "doorbell.close()\n"
-        "print(time.monotonic() - began)\n"
-    )
-    for mode in ("auto", "poll"):
-        with running(
-            [sys.executable, "-c", ringing, str(inbox), mode], stdout=subprocess.PIPE
-        ) as child:
-            assert child.stdout
-            child.stdout.readline()
-            time.sleep(0.2)
-            child.send_signal(signal.SIGTERM)
-            assert float(child.stdout.readline()) < 15
 
 
 @pytest.mark.parametrize("how", ["deleted", "renamed away"])

@@ -65,15 +65,6 @@ def test_removed_store_is_made_again_before_work(repo: Path) -> None:
     assert patchq("fsck", cwd=repo).code == 0
 
 
-def test_what_git_alone_tells_is_made_again(repo: Path) -> None:
-    remove(repo)
-    for path in (repo / ".patchq/done").glob("landed*"):
-        path.unlink()
-    patchq("run", cwd=repo)
-    assert states(repo) == GOOD
-    assert report(repo / ".patchq", "landed")["state"] == "accepted"
-
-
 @pytest.mark.parametrize("spoil", [cut, garble])
 def test_damaged_store_is_told_and_repaired(repo: Path, spoil: Callable[[Path], None]) -> None:
     spoil(repo)

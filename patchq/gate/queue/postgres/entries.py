@@ -51,9 +51,10 @@ class Entries(PostgresQueue):
         with self.together():
             for claim in claims:
                 lanes.add(self.lane(claim))
-                self.store.run(
-                    "delete from responses where token = :token", token=f"known-{claim.id}"
-                )
+                if claim.id:  # it was known until now, and comes with its bytes
+                    self.store.run(
+                        "delete from responses where token = :token", token=f"known-{claim.id}"
+                    )
                 there = replace(claim, token=f"{claim.token}.{self._feeder}")
                 self._enter(there, state="waiting")
             self.store.each("select tell('came', :lane)", [{"lane": lane} for lane in lanes])
