@@ -148,9 +148,11 @@ class Service(ABC):
         intake = Intake()
         try:
             while not self.control.stop:
-                self.upkeep.turn()
-                self.session = renewed_session(self.session, self.control, self.upkeep, self._load)
                 try:
+                    self.upkeep.turn()
+                    self.session = renewed_session(
+                        self.session, self.control, self.upkeep, self._load
+                    )
                     if intake.is_held(self.session):
                         self.wait(LOOK_SECONDS)
                     elif not self.turn():

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 
 from patchq.gate.errors import Busy
 from patchq.gate.git import records
@@ -176,7 +176,7 @@ class Upkeep:
         self._tidying = Tidying(session.repo)
         self._until_renewal = RENEW
         self._file: MetricsFile | None = None
-        self._started = session.clock()
+        self._started = time()
         self._worked = self._wrote = monotonic()
 
     def ready(self) -> None:
