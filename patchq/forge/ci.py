@@ -19,7 +19,7 @@ from patchq.forge.contract import CONTEXT, CommitCheck, Project
 from patchq.forge.wire import Absent, Away, Rejected
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
-from patchq.gate.git.branches.pushing import Remote
+from patchq.gate.git.branches.remote import Remote
 from patchq.gate.git.repository import Repository
 
 BRANCHES = "refs/heads/patchq-train/"

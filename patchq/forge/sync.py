@@ -190,7 +190,7 @@ class Round:
         for root in self._copies.published().keys() - roots - open:
             there = self._copies.there(root)
             if there is None:
-                self._copies.forget(root)
+                self._copies.forget(root, self._session.identity())
             elif there in self._copies.pushed(root):
                 state = depends.standing(self._session, root)[1]
                 if state in LANDED and self._reading.status(there) != words.ACCEPTED:

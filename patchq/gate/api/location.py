@@ -20,7 +20,7 @@ from patchq.gate.config.config_file import FILE, OPERATORS_FILE
 from patchq.gate.config.schema import Config, Queue
 from patchq.gate.errors import ObjectDamaged, UsageError
 from patchq.gate.git import files, records
-from patchq.gate.git.branches import Branches, backup
+from patchq.gate.git.branches import Branches, way_back
 from patchq.gate.git.branches.home import Home, HomeGone, proposed, record, recorded, refuse
 from patchq.gate.git.checkout import missing, registered
 from patchq.gate.git.command import Git
@@ -114,7 +114,7 @@ class Location(Struct, frozen=True):
     def tracks(self, path: Path) -> bool:
         """True if git has the file in the index of its work tree."""
         git = Git(directory=path.parent)
-        return path.parent.is_dir() and bool(git.run("ls-files", "--", path.name).stdout)
+        return path.parent.is_dir() and bool(git.run("ls-files", "--", path.name).out)
 
     def worktrees(self) -> list[Path]:
         """Return the work trees that are there, the main one first."""
@@ -160,7 +160,7 @@ class Location(Struct, frozen=True):
         """Have `git status` pass over the queue, without touching a file of the repository."""
         if self.workdir is not None and queue.is_relative_to(self.workdir):
             queue = queue.relative_to(self.workdir)
-            backup.exclude(self.repo.commondir, [f"/{queue.as_posix()}/"])
+            way_back.exclude(self.repo.commondir, [f"/{queue.as_posix()}/"])
 
 
 def _group(config: Config) -> int | None:

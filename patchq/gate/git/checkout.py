@@ -8,6 +8,10 @@ is asked again only about those that differ, as they do where line ends are conv
 A work tree that is registered and out of reach (on a disk that is not mounted, behind a private
 `/tmp`, outside of a container) cannot follow, and the next commit there would take the batch back:
 nothing lands past it.
+
+Editing tools name files by absolute paths, in whichever work tree their agent works.  A path below
+a tree that is gone, below a repository of its own, or that git ignores names no file that the agent
+was shown here.
 """
 
 from __future__ import annotations
@@ -16,14 +20,16 @@ import os
 import stat
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path, PurePath
 
+import pygit2
 from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.gate.git import files
 from patchq.gate.git.command import QUIET, Git, plain_environment
-from patchq.gate.git.objects import BLOB, LINK, Leaf, is_blob, object_id
+from patchq.gate.git.objects import BLOB, Leaf, is_blob, is_regular, object_id
 from patchq.gate.git.ref_files import heads
 from patchq.gate.git.repository import Repository
 
@@ -240,16 +246,13 @@ def holds(workdir: Path, path: str, leaf: Leaf) -> bool:
     """Return True if the file or link is the leaf's, byte for byte; no link is followed."""
     place = workdir / path
     try:
-        status = place.lstat()
-        if leaf[0] == LINK:
-            target = os.fsencode(os.readlink(place)) if stat.S_ISLNK(status.st_mode) else None
-            same = target is not None and object_id(BLOB, target) == leaf[1]
-            return same and obstacle(workdir, path) is None
-        if not stat.S_ISREG(status.st_mode) or (status.st_mode ^ leaf[0]) & 0o100:
+        mode = place.lstat().st_mode
+        if stat.S_IFMT(mode ^ leaf[0]) or (mode ^ leaf[0]) & 0o100 * is_regular(mode):
             return False
-        return obstacle(workdir, path) is None and object_id(BLOB, place.read_bytes()) == leaf[1]
+        data = place.read_bytes() if is_regular(mode) else os.fsencode(os.readlink(place))
     except OSError:
         return False
+    return obstacle(workdir, path) is None and object_id(BLOB, data) == leaf[1]
 
 
 def obstacle(workdir: Path, path: str) -> str | None:
@@ -312,3 +315,65 @@ def _text(path: str | Path) -> str:
         return os.fsdecode(files.content(path)).strip()
     except (FileNotFoundError, NotADirectoryError):
         return ""
+
+
+class Whereabouts(Struct, frozen=True):
+    """The `path` below the root of a work tree, or None with the `reason`; both if git ignores it.
+
+    The reason is a clause that follows the path in a sentence."""
+
+    path: str | None
+    reason: str = ""
+
+
+class WorkTrees:
+    """The registered work trees of a repository, read when they are first asked for."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
+        self._asked: dict[str, Whereabouts] = {}
+
+    def find(self, path: str) -> Whereabouts:
+        """Return the file that the absolute path names; links to directories are followed.
+
+        A link at its end is itself the file: who deletes it does not mean the one it leads to."""
+        if path not in self._asked:
+            try:
+                self._asked[path] = self._find(path)
+            except (OSError, ValueError):  # no name of a file system
+                self._asked[path] = Whereabouts(None, "is no path that can be looked up")
+        return self._asked[path]
+
+    def ignore(self, path: str) -> bool:
+        """Return True if git ignores a path below the root of patchq's own work tree."""
+        repo = self._repo
+        return repo.workdir is not None and repo.raw_repository.path_is_ignored(path)
+
+    def _find(self, path: str) -> Whereabouts:
+        if ".." in path.split("/"):
+            return Whereabouts(None, "climbs with `..`")
+        folder, name = os.path.split(os.path.normpath(path))
+        real = os.path.join(os.path.realpath(folder), name)
+        above = [root for root in self._roots if real.startswith(f"{root.rstrip('/')}/")]
+        if not above:
+            return Whereabouts(None, "is below no work tree of this repository")
+        root = max(above, key=len)
+        if missing(self._roots[root]):
+            return Whereabouts(None, f"is below {root}, a work tree that is gone")
+        below = os.path.relpath(real, root)
+        parts, place = below.split("/"), root
+        for part in parts[:-1]:
+            place = os.path.join(place, part)
+            if os.path.lexists(os.path.join(place, ".git")):
+                return Whereabouts(None, f"is below {place}, a repository of its own")
+        ignores = parts[0] != ".git" and self._handle(root).path_is_ignored(below)
+        return Whereabouts(below, "is one that git ignores" if ignores else "")
+
+    def _handle(self, root: str) -> pygit2.Repository:
+        workdir = self._repo.workdir
+        own = workdir is not None and os.path.realpath(workdir) == root
+        return self._repo.raw_repository if own else pygit2.Repository(root)
+
+    @cached_property
+    def _roots(self) -> dict[str, Checkout]:
+        return {os.path.realpath(one.workdir): one for one in registered(self._repo)}

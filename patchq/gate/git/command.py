@@ -1,8 +1,11 @@
-"""Running git's own programs: with which words, where, and in which environment.
+"""Running git's own programs: with which words, where, in which environment, and for how long.
 
 A process that git started inherits variables that say which repository and index are meant, and a
 person's shell may hold others.  So git gets an environment that is made here: of this process's
 without git's own variables, or of nothing but the PATH.
+
+For a remote the person's own credentials (helpers, keys, an agent) serve, and no password is asked
+for.  A remote's words are passed on without the credentials that a URL may hold.
 """
 
 from __future__ import annotations
@@ -13,8 +16,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import BinaryIO
+from pathlib import Path, PurePath
 
 from msgspec import Struct
 
@@ -22,14 +24,22 @@ from patchq.gate.errors import RepositoryFault
 from patchq.gate.git.faults import failure
 from patchq.gate.git.files import childrens_umask
 
-# Nothing of the repository's own runs, neither a hook nor a monitor; and what tidies up takes no
-# work tree for gone that only this process cannot see.
+# Nothing of the repository's own runs, neither a hook (patchq's `pre-push` would ask patchq) nor a
+# monitor; and what tidies up takes no work tree for gone that only this process cannot see.
 QUIET = (
     *("-c", "core.hooksPath=/dev/null"),
     *("-c", "core.fsmonitor=false"),
     *("-c", "gc.worktreePruneExpire=never"),
 )
-_SECONDS = 60.0
+_REMOTE = (
+    *QUIET,
+    *("-c", "gc.auto=0"),
+    *("-c", "maintenance.auto=false"),
+    *("-c", "core.askPass="),
+    *("-c", "push.followTags=false"),
+)
+# A git that works here may take long on a slow disk; one that hangs must not stop the daemon.
+LONGEST_SECONDS = 600.0
 _CONFIGURATION = {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM"}
 _PLAIN = {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 _NOBODYS = {
@@ -38,6 +48,9 @@ _NOBODYS = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
 }
+_OF_REMOTES = re.compile(r"GIT_(SSH(_COMMAND|_VARIANT)?|PROXY_COMMAND)|GIT_(SSL_|HTTP_|TRACE).*")
+_CREDENTIALS = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/@\s'\"]+@")
+MOST_WORDS = 1500
 
 
 def plain_environment(**more: str) -> dict[str, str]:
@@ -51,6 +64,11 @@ def plain_environment(**more: str) -> dict[str, str]:
     return kept | _PLAIN | more
 
 
+def sealed_environment() -> dict[str, str]:
+    """Nothing of anybody's: no configuration but the repository's, no variable but the PATH."""
+    return {"PATH": os.environ.get("PATH", os.defpath), **_NOBODYS, **_PLAIN}
+
+
 def alternate(objects: Path) -> str:
     """Return a directory of objects as `GIT_ALTERNATE_OBJECT_DIRECTORIES` names it: there, a colon
     separates two."""
@@ -58,9 +76,40 @@ def alternate(objects: Path) -> str:
     return f'"{escaped}"'
 
 
-def sealed_environment() -> dict[str, str]:
-    """Nothing of anybody's: no configuration but the repository's, no variable but the PATH."""
-    return {"PATH": os.environ.get("PATH", os.defpath), **_NOBODYS, **_PLAIN}
+def redacted(text: str) -> str:
+    """Return the text without the credentials in URLs."""
+    return _CREDENTIALS.sub(r"\1", text)
+
+
+class Done(Struct, frozen=True):
+    """The end of a git process; `code` is None where its time was up."""
+
+    code: int | None
+    out: bytes
+    err: bytes
+
+    @property
+    def text(self) -> str:
+        """Return its output, without the last line's end."""
+        return os.fsdecode(self.out).removesuffix("\n")
+
+    @property
+    def complaint(self) -> str:
+        """Return all that it complained of."""
+        return self.err.decode("utf-8", "replace").strip()
+
+    @property
+    def words(self) -> str:
+        """Return the complaint for people: the remote's own lines, if there are any, else git's."""
+        lines = [line.strip() for line in self.complaint.splitlines()]
+        remotes = [line.removeprefix("remote:").strip() for line in lines if line[:7] == "remote:"]
+        gits = [
+            re.sub(r"^(fatal|error): ", "", line)
+            for line in lines
+            if line[:7] in ("fatal: ", "error: ", "ERROR: ") or line.startswith("ssh:")
+        ]
+        words = "; ".join(filter(None, remotes or gits or lines)) or "git gave no reason"
+        return redacted(words)[:MOST_WORDS]
 
 
 class Git(Struct, frozen=True):
@@ -73,83 +122,86 @@ class Git(Struct, frozen=True):
     directory: Path | None = None
     place: Path | None = None
     launcher: Sequence[str] = ()
-    seconds: float | None = None
+    seconds: float = LONGEST_SECONDS
 
     def run(
         self, *words: str, index: Path | None = None, stdin: bytes = b"", keep: Sequence[int] = ()
-    ) -> subprocess.CompletedProcess[bytes]:
-        """Run it to its end, on another index file if need be.
+    ) -> Done:
+        """Run it to its end, or end it with all that it started; on another index file if need be.
 
-        It has a session of its own, so that the terminal's interrupt does not stop it half-way,
-        and is ended with all that it started when its time is up (`subprocess.TimeoutExpired`);
+        It has a session of its own, so that the terminal's interrupt does not stop it half-way;
         the descriptors `keep` stay open in it.  `RepositoryFault` where there is no git.
         """
+        pipe, code = subprocess.PIPE, None
+        with self.start(*words, index=index, streams=(pipe, pipe, pipe), keep=keep) as process:
+            try:
+                out, err = process.communicate(stdin, self.seconds)
+                code = process.returncode
+            except BaseException as error:
+                with suppress(ProcessLookupError):  # and what would keep its output open
+                    os.killpg(process.pid, signal.SIGKILL)
+                if not isinstance(error, subprocess.TimeoutExpired):
+                    raise
+                late = f"\nerror: it did not end within {self.seconds:g} s\n".encode()
+                out, err = error.output or b"", (error.stderr or b"") + late
+        return Done(code, out, err)
+
+    def output(self, *words: str, index: Path | None = None, stdin: bytes = b"") -> bytes:
+        """Return git's output; `RepositoryFault` if it fails, `DiskFault` for want of room."""
+        done = self.run(*words, index=index, stdin=stdin)
+        if done.code != 0:
+            where = f" in {self.place}" if self.place else ""
+            place = self.place or self.directory or Path()
+            raise failure(f"git {words[0]} failed{where}", done.complaint, place)
+        return done.out
+
+    def start(
+        self,
+        *words: str,
+        index: Path | None = None,
+        streams: tuple[int, int, int] = (subprocess.DEVNULL,) * 3,
+        keep: Sequence[int] = (),
+    ) -> subprocess.Popen[bytes]:
+        """Start it in the background; `OSError` where that fails."""
         environment = self.environment
         if index is not None:
             environment = {**(environment or os.environ), "GIT_INDEX_FILE": str(index)}
         try:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 [*self.launcher, "git", *self.options, *words],
                 cwd=self.directory,
                 env=environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
                 start_new_session=True,
                 pass_fds=keep,
                 umask=childrens_umask(),
             )
         except FileNotFoundError:
             raise RepositoryFault("there is no `git` on the PATH", "install git") from None
-        with process:
-            try:
-                out, err = process.communicate(stdin, self.seconds)
-            except BaseException:
-                with suppress(ProcessLookupError):  # and what would keep its output open
-                    os.killpg(process.pid, signal.SIGKILL)
-                raise
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-    def output(self, *words: str, index: Path | None = None, stdin: bytes = b"") -> bytes:
-        """Return git's output; `RepositoryFault` if it fails, `DiskFault` for want of room."""
-        done = self.run(*words, index=index, stdin=stdin)
-        if done.returncode:
-            where = f" in {self.place}" if self.place else ""
-            place = self.place or self.directory or Path()
-            raise failure(f"git {words[0]} failed{where}", complaint(done), place)
-        return done.stdout
-
-    def start(
-        self,
-        *words: str,
-        stdin: BinaryIO | int = subprocess.DEVNULL,
-        stdout: BinaryIO | int = subprocess.DEVNULL,
-    ) -> subprocess.Popen[bytes]:
-        """Start it in the background; OSError where that fails."""
-        return subprocess.Popen(
-            [*self.launcher, "git", *self.options, *words],
-            cwd=self.directory,
-            env=self.environment,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            umask=childrens_umask(),
-        )
 
 
-def complaint(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Return git's complaint about its failure."""
-    return done.stderr.decode("utf-8", "replace").strip()
+def remotely(place: Path, ssh: str | None, seconds: float, **more: str) -> Git:
+    """Return a git that talks to remotes, by the ssh command of its configuration.
+
+    An empty variable of `more` is taken out of its environment."""
+    kept = {key: value for key, value in os.environ.items() if _OF_REMOTES.fullmatch(key)}
+    ssh = kept.get("GIT_SSH_COMMAND") or ssh or ("" if "GIT_SSH" in kept else "ssh")
+    if PurePath(ssh.split(" ")[0]).name == "ssh":
+        kept["GIT_SSH_COMMAND"] = f"{ssh} -oBatchMode=yes"
+    asks = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
+    environment = plain_environment(**asks, **kept) | {"SSH_ASKPASS": "", **more}
+    environment = {name: value for name, value in environment.items() if value}
+    return Git(environment, (*_REMOTE, "-C", str(place)), seconds=seconds)
 
 
 def version() -> str:
     """`git version 2.39.5`; empty where there is no git."""
     try:
-        done = subprocess.run(["git", "version"], capture_output=True, timeout=_SECONDS)
-    except OSError:
+        return Git().run("version").text
+    except RepositoryFault:
         return ""
-    return done.stdout.decode("utf-8", "replace").strip()
 
 
 def is_recent(version: str) -> bool:

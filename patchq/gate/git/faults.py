@@ -42,7 +42,7 @@ def failure(what: str, complaint: str, place: Path) -> Fault:
         trouble, text = short, f"{what}: {short}: {complaint}"
     if trouble:
         return DiskFault(text if trouble in text else f"{what}: {trouble}: {complaint}", ROOM)
-    return ObjectDamaged(text, FSCK) if unreadable_object(complaint) else RepositoryFault(text)
+    return ObjectDamaged(text, FSCK) if _DAMAGE.search(complaint) else RepositoryFault(text)
 
 
 def _trouble_in(text: str) -> str | None:
@@ -51,11 +51,6 @@ def _trouble_in(text: str) -> str | None:
     if "out of diskspace" in text.lower():
         return os.strerror(errno.ENOSPC)
     return next((words for words in sorted(_TROUBLE) if words.lower() in text.lower()), None)
-
-
-def unreadable_object(complaint: str) -> bool:
-    """Return True if git complains of an object that it could not read."""
-    return bool(_DAMAGE.search(complaint))
 
 
 def fault(what: str, error: Exception) -> Fault:

@@ -40,12 +40,16 @@ _started_with: int | None = None  # the umask, where it was widened
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
-class Opened:
-    """See `opened`; a class, as a generator takes twice the time, and each landing opens dozens."""
+class opened:
+    """A descriptor that no child inherits; umask narrows the mode of a file that is made.
+
+    A class, as a generator takes twice the time, and each landing opens dozens."""
 
     __slots__ = ("_fd", "_flags", "_folder", "_mode", "_path")
 
-    def __init__(self, path: str | Path, flags: int, folder: int | None, mode: int) -> None:
+    def __init__(
+        self, path: str | Path, flags: int, folder: int | None = None, mode: int = 0o666
+    ) -> None:
         self._path, self._flags, self._folder, self._mode = path, flags, folder, mode
 
     def __enter__(self) -> int:
@@ -54,11 +58,6 @@ class Opened:
 
     def __exit__(self, *error: object) -> None:
         os.close(self._fd)
-
-
-def opened(path: str | Path, flags: int, folder: int | None = None, mode: int = 0o666) -> Opened:
-    """A descriptor that no child inherits; umask narrows the mode of a file that is made."""
-    return Opened(path, flags, folder, mode)
 
 
 def content(path: str | Path) -> bytes:

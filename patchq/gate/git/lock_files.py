@@ -82,15 +82,12 @@ class LockFile:
                     "patchq needs a file system with hard links for the git directory",
                 ) from None
 
-    def owns(self, lock: Path) -> bool:
-        """Return True if `lock` is a link to the own file."""
-        with suppress(FileNotFoundError):
-            return os.path.samestat(lock.lstat(), os.fstat(self.fd))
-        return False
-
     def find(self, places: Iterable[Path]) -> Path | None:
-        """Which of the places is the lock that is held; a dead owner's has to be found."""
-        self.lock = next((place for place in places if self.owns(place)), None)
+        """Return the place that is a link to the own file: a dead owner's lock has to be found."""
+        for place in places:
+            with suppress(FileNotFoundError):
+                if os.path.samestat(place.lstat(), os.fstat(self.fd)):
+                    self.lock = place
         return self.lock
 
     def beside(self, suffix: str) -> Path:
@@ -101,7 +98,11 @@ class LockFile:
         """The lock becomes `path`, as accessible as what it replaces, or as the directory is."""
         assert self.lock is not None
         made = stat.S_IMODE(os.fstat(self.fd).st_mode)
-        if (mode := file_mode(path, made)) != made:
+        try:
+            mode = stat.S_IMODE(path.lstat().st_mode) & 0o666
+        except FileNotFoundError:
+            mode = files.beside(made, path.parent.stat().st_mode) & 0o666
+        if mode != made:
             os.fchmod(self.fd, mode)
         os.rename(self.lock, path)
         self.lock = None
@@ -148,14 +149,6 @@ def leftovers(directory: Path, suffix: str, wait: float = 0.0) -> Iterator[LockF
             yield LockFile(own, fd)
         else:
             os.close(fd)
-
-
-def file_mode(path: Path, made: int) -> int:
-    """The permissions of the file at `path`, or, if there is none, for one that umask made so."""
-    try:
-        return stat.S_IMODE(path.lstat().st_mode) & 0o666
-    except FileNotFoundError:
-        return files.beside(made, path.parent.stat().st_mode) & 0o666
 
 
 def _held_by_others(lock: Path) -> tuple[str, str]:

@@ -9,7 +9,6 @@ what git's merge takes for touched; and so are renames.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,16 +19,8 @@ from msgspec.structs import replace
 from pygit2.enums import DeltaStatus, DiffFind, DiffOption, ObjectType
 
 from patchq.core.model.values import FileChange, LineHunk
-from patchq.gate.errors import Fault
-from patchq.gate.git.command import (
-    Git,
-    alternate,
-    complaint,
-    is_recent,
-    plain_environment,
-    version,
-)
-from patchq.gate.git.faults import fault, unreadable, unreadable_object
+from patchq.gate.git.command import Git, alternate, plain_environment
+from patchq.gate.git.faults import failure, fault
 from patchq.gate.git.object_buffer import write_loose
 from patchq.gate.git.objects import Leaf, as_changes
 from patchq.gate.git.repository import Repository
@@ -49,24 +40,17 @@ class Merged(Struct, frozen=True):
 
 
 def merge(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
-    """Merge the trees `ours` and `theirs`, which both come from the tree `base` (ids in hex)."""
-    try:
-        return _merge(repo, base, ours, theirs)
-    except (OSError, subprocess.SubprocessError, pygit2.GitError) as error:
-        if not is_recent(found := version()):
-            reason = f"{found} is too old" if found else "there is no git on the PATH"
-            raise Fault(f"cannot merge: {reason}", "install git 2.38 or later") from None
-        kind = unreadable if unreadable_object(str(error)) else fault
-        raise kind("cannot merge", error) from None
+    """Merge the trees `ours` and `theirs`, which both come from the tree `base` (ids in hex).
 
-
-def _merge(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
-    """Merge in a directory of its own, with the objects in memory that the merge needs."""
+    It is done in a directory of its own, with the objects in memory that are needed."""
     with TemporaryDirectory(prefix="patchq-merge-") as name:
         objects = Path(name)
-        write_loose(objects, repo.buffer.needed([ours, theirs]).values())
-        root = _commit(objects, base)
-        sides = [_commit(objects, tree, root) for tree in (ours, theirs)]
+        try:
+            write_loose(objects, repo.buffer.needed([ours, theirs]).values())
+            root = _commit(objects, base)
+            sides = [_commit(objects, tree, root) for tree in (ours, theirs)]
+        except (OSError, pygit2.GitError) as error:
+            raise fault("cannot merge", error) from None
         environment = plain_environment(
             GIT_DIR=str(repo.commondir),
             GIT_OBJECT_DIRECTORY=name,
@@ -74,11 +58,11 @@ def _merge(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
         )
         git = Git(environment, directory=objects, seconds=_SECONDS)
         done = git.run("merge-tree", "--write-tree", "--messages", "-z", *sides)
-    if done.returncode not in (0, 1):
-        raise OSError(complaint(done))
-    if done.returncode == 0:
-        return Merged(done.stdout[:40].decode("ascii"))
-    messages = done.stdout.decode("utf-8", "replace").split("\0")
+        if done.code not in (0, 1):
+            raise failure("cannot merge", done.complaint, objects)
+    if done.code == 0:
+        return Merged(done.text[:40])
+    messages = done.text.split("\0")
     return Merged(None, any(_KIND.fullmatch(text) and text != _CONTENT for text in messages))
 
 

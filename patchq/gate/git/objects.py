@@ -156,24 +156,22 @@ class Trees:
             if not _is_tree(item):
                 return None
             tree = item[-20:].hex()
-        item = self.items(tree).get(name, b"")
-        if not item or (slashed and not _is_tree(item)):
-            return None
-        return _usual_mode(item), item[-20:].hex()
+        found = _leaf(self.items(tree).get(name))
+        return None if found and slashed and found[0] != TREE else found
 
 
-def _usual_mode(item: bytes) -> int:
-    """The mode of an entry; of those that git does not write any more, the one that it reads."""
+def _leaf(item: bytes | None) -> Leaf | None:
+    """Return mode and id of an entry; for a mode that git does not write any more, the one that it
+    reads."""
+    if not item:
+        return None
     digits = item.partition(b" ")[0]
-    if mode := _MODES.get(digits):
-        return mode
-    mode = int(digits, 8)
-    kind = mode & 0o170000
-    if kind == TREE:
-        return TREE
-    if mode & 0o111:
-        return EXECUTABLE
-    return kind if kind in (SUBMODULE, LINK) else FILE
+    mode = _MODES.get(digits) or int(digits, 8)
+    if mode & 0o170000 in (TREE, SUBMODULE, LINK):
+        mode &= 0o170000
+    elif mode not in (FILE, EXECUTABLE):
+        mode = EXECUTABLE if mode & 0o111 else FILE
+    return mode, item[-20:].hex()
 
 
 def graft(trees: Trees, keep: Callable[[bytes], str], base: str | None, node: Node) -> str | None:
@@ -247,10 +245,6 @@ def differences(trees: Trees, old: str | None, new: str | None, prefix: str = ""
 
 def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
-
-
-def _leaf(item: bytes | None) -> Leaf | None:
-    return (int(item.partition(b" ")[0], 8), item[-20:].hex()) if item else None
 
 
 def as_changes(

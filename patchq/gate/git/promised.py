@@ -18,7 +18,6 @@ from patchq.gate.errors import ObjectDamaged, RepositoryFault
 from patchq.gate.git.command import QUIET, Git, plain_environment
 from patchq.gate.git.faults import misconfigured
 from patchq.gate.git.objects import Changes, Leaf, is_blob
-from patchq.gate.git.transport import Transport
 
 _MARK = re.compile(r"remote\.(.*)\.(promisor|partialclonefilter)")
 _MOST_AHEAD = 256
@@ -59,7 +58,7 @@ def promisors(handle: pygit2.Repository) -> list[str]:
 def _lacks_trees(gitdir: str) -> bool:
     words = ("rev-list", "--objects", "--filter=blob:none", "--missing=print", "--all")
     git = Git(plain_environment(GIT_DIR=gitdir), QUIET)
-    return b"\n?" in git.run(*words, f"--max-count={_COMMITS}").stdout
+    return b"\n?" in git.run(*words, f"--max-count={_COMMITS}").out
 
 
 class Objects(Protocol):
@@ -75,7 +74,7 @@ class Objects(Protocol):
 class Promised:
     """Fetches what is missing, with more at once the more is asked for."""
 
-    def __init__(self, objects: Objects, remotes: Iterable[str], git: Transport) -> None:
+    def __init__(self, objects: Objects, remotes: Iterable[str], git: Git) -> None:
         self._objects, self._remotes, self._git = objects, tuple(remotes), git
         self._ahead = 0
         self._whole: str | None = None  # the tree whose files were all here last

@@ -122,6 +122,15 @@ def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) 
     return True
 
 
+def put(repo: Repository, ref: str, commit: str | None, message: str, who: Identity) -> None:
+    """Have the ref at the commit, or (None) nowhere, whatever it holds now."""
+    now = repo.ref_target(ref)
+    if commit and commit != now:
+        move(repo, ref, now, commit, message, who)
+    elif now and not commit:
+        delete(repo, ref, now)
+
+
 def clean(commondir: Path) -> list[Path]:
     """Remove the files of killed owners alone; return the lock files that it freed."""
     freed = []

@@ -34,6 +34,7 @@ from pygit2.enums import AttrCheck, ObjectType, SortMode
 from patchq.core.model.listing import Listing
 from patchq.core.model.values import Entry, EntryKind, FileChange
 from patchq.gate.errors import ObjectDamaged, RepositoryFault
+from patchq.gate.git.command import remotely
 from patchq.gate.git.faults import FSCK, fault, misconfigured, unreadable
 from patchq.gate.git.files import give_back_memory
 from patchq.gate.git.object_buffer import ObjectBuffer
@@ -58,7 +59,6 @@ from patchq.gate.git.objects import (
 from patchq.gate.git.opening import open_handle
 from patchq.gate.git.promised import FETCH_SECONDS, Promised, promisors
 from patchq.gate.git.ref_files import common_directory, head_target, ref_value, ref_values
-from patchq.gate.git.transport import Transport
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
 # Gives a commit object's bytes, made by this committer, with a signature, if one is wanted.
@@ -76,7 +76,7 @@ class Repository:
     def __init__(self, repo: pygit2.Repository) -> None:
         self.raw_repository = repo  # libgit2's own handle, for the other modules of this package
         self._listed: tuple[str, Listing] | None = None
-        self._trees = Trees(self._tree_bytes)
+        self.trees = Trees(self._tree_bytes)
         self.buffer = ObjectBuffer()  # the objects that no file has yet
         # A directory of objects that are read as if they were the repository's own.
         self.borrowed: Path | None = None
@@ -87,8 +87,8 @@ class Repository:
         self.commondir = common_directory(self.gitdir)
         self.bare = repo.is_bare
         remotes = promisors(repo)
-        git = Transport(self.commondir, self.setting("core.sshCommand"), FETCH_SECONDS)
         # The remotes of a partial clone.
+        git = remotely(self.commondir, self.setting("core.sshCommand"), FETCH_SECONDS)
         self.promised = Promised(self, remotes, git) if remotes else None
         users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
         users = self.setting("core.attributesFile") or users
@@ -102,7 +102,7 @@ class Repository:
         store.add_backend(self.buffer.backend(), _FIRST)
         if self.borrowed is not None:
             store.add_disk_alternate(str(self.borrowed))
-        self._trees.clear()
+        self.trees.clear()
         for handle in (self.raw_repository, self._bare_memory):
             handle.free()
             handle.set_odb(store)
@@ -272,7 +272,7 @@ class Repository:
 
     def differences(self, old: str | None, new: str) -> Changes:
         """The same between two trees; None is an empty one."""
-        return differences(self._trees, old, new)
+        return differences(self.trees, old, new)
 
     def file_changes(self, old: str, new: str) -> tuple[FileChange, ...]:
         """Return the changes of files and links between two commits.
@@ -336,11 +336,7 @@ class Repository:
 
     def leaf(self, root: str, path: str) -> Leaf | None:
         """Return mode and id at `path` under the tree `root`, a directory too."""
-        return self._trees.leaf(root, path)
-
-    def names(self, tree: str) -> tuple[str, ...]:
-        """Return the names in the tree itself, in git's order."""
-        return self._trees.names(tree)
+        return self.trees.leaf(root, path)
 
     def _tree_bytes(self, oid: str) -> bytes:
         """Return a tree's bytes, and never those of an object that damage has put in its place."""
@@ -360,7 +356,7 @@ class Repository:
             return last[1]
         if last:
             with suppress(ObjectDamaged):
-                changed = differences(self._trees, last[0], root)
+                changed = differences(self.trees, last[0], root)
                 gone = {path for path, (was, _) in changed.items() if was}
                 come = {path for path, (_, now) in changed.items() if now and now[0] not in _KINDS}
                 made = last[1].followed(gone, come)
@@ -368,8 +364,8 @@ class Repository:
         self._listed = None if listing.damaged else (root, listing)
         return listing
 
-    def filter_of(self, commit: str, path: str) -> str | None:
-        """The value of the path's `filter` attribute by the commit (empty: by none), else by
+    def filter_of(self, commit: str | None, path: str) -> str | None:
+        """Return the value of the path's `filter` attribute by the commit, if any, else by
         `info/attributes` and the user's own file; those, as rare as they are, also bring in what
         the index says."""
         bare = self._bare_memory
@@ -438,9 +434,9 @@ class Repository:
         base = self.tree(parent).root if parent else new_tree(b"")
         look_up = partial(self.leaf, base)
         declared = leaves(look_up, changes, partial(self.buffer.keep, ObjectType.BLOB))
-        grafted = graft(self._trees, new_tree, base, nest(declared))
+        grafted = graft(self.trees, new_tree, base, nest(declared))
         root = grafted or new_tree(b"")
-        difference = differences(self._trees, base, root)
+        difference = differences(self.trees, base, root)
         after = {path: leaf for path, (_, leaf) in difference.items()}
         want = {path: leaf for path, leaf in declared.items() if leaf != look_up(path)}
         if after != want:
@@ -473,7 +469,7 @@ class CommitTree(Struct, frozen=True):
 
     def names(self, directory: str) -> tuple[str, ...]:
         leaf = self.repo.leaf(self.root, directory) if directory else (TREE, self.root)
-        return self.repo.names(leaf[1]) if leaf and leaf[0] == TREE else ()
+        return self.repo.trees.names(leaf[1]) if leaf and leaf[0] == TREE else ()
 
     def paths(self) -> Iterator[str]:
         """Every file's path, in git's order, lazily."""
@@ -489,7 +485,7 @@ class CommitTree(Struct, frozen=True):
         inside = any(self.repo.leaf(self.root, place) for place in places)
         if inside and self.repo.promised is not None:
             self.repo.promised.fetch_files(self.root, places)
-        return self.repo.filter_of(self.commit if inside else "", path)
+        return self.repo.filter_of(self.commit if inside else None, path)
 
 
 def _id_at(tree: pygit2.Tree, path: str) -> str | None:

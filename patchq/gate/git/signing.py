@@ -10,18 +10,18 @@ import os
 import re
 import shlex
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 from patchq.gate.errors import CannotSign, DiskFault, Fault
-from patchq.gate.git.command import alternate
+from patchq.gate.git.command import alternate, remotely
 from patchq.gate.git.faults import failure
 from patchq.gate.git.object_buffer import write_loose
 from patchq.gate.git.objects import Identity, object_id, parse_identity, referred
-from patchq.gate.git.transport import Transport
 
 if TYPE_CHECKING:
     from patchq.gate.git.repository import Repository
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Wanted = Literal["auto", True, False]
 
 SECONDS = 20.0  # for one signature
+LOOK_SECONDS = 1.0  # between two looks at git's settings, each of which starts a git
 AGAIN_SECONDS = 5.0  # the least pause after a failure, as many changes may wait for the same key
 _AGAIN_TIMES = 5  # the pause, as a multiple of the failure's own time
 _COMMIT, _TREE = 1, 2
@@ -38,11 +39,9 @@ _ASKING = (
     "DISPLAY", "WAYLAND_DISPLAY", "GPG_TTY", "SSH_ASKPASS", "INSIDE_EMACS", "PINENTRY_USER_DATA"
 )  # fmt: skip
 _GNUPG = ("gpg", "gpg2", "gpgsm")
-_PROGRAMS = ("gpg.program", "gpg.openpgp.program", "gpg.x509.program")
 # Git keeps GnuPG's complaint to itself.
 _ASKS_NOBODY = """\
 #!/bin/sh
-PATH=${{PATH#*:}}
 {program} --batch --no-tty --pinentry-mode error "$@" 2>"$0.err"
 code=$?
 cat "$0.err" >&2
@@ -53,83 +52,51 @@ _CURE = "make the key usable by the user that runs patchq (`patchq doctor` tries
 _CURE += "`commit.sign: false`; what waits goes on by itself"
 
 
-class _Settings:
-    """Git's configuration of a repository, with the files on which it depends."""
-
-    def __init__(self, repo: Repository) -> None:
-        self._repo = repo
-        self._seen: dict[Path, object] = {}
-        self.values: dict[str, str] = {}
-        self.signs = False
-
-    def changed(self) -> bool:
-        """Return True if one of the files is another one than when they were read."""
-        return not self._seen or any(_version(file) != seen for file, seen in self._seen.items())
-
-    def read(self) -> None:
-        """Ask git for everything.  Raises `CannotSign` where it does not answer."""
-        self._seen = {}
-        words = self._asked("--list", "--show-origin", "-z").split("\0")[:-1]
-        entries = (entry.partition("\n") for entry in words[1::2])
-        listed = [
-            (origin, key, value)
-            for origin, (key, _, value) in zip(words[::2], entries, strict=True)
-        ]
-        seen = {file: _version(file) for file in self._files(listed)}
-        self.values = {key: value for _, key, value in listed}
-        key = "commit.gpgsign"
-        self.signs = key in self.values and self._asked("--type=bool", key).strip() == "true"
-        self._seen = seen
-
-    def _files(self, listed: Sequence[tuple[str, str, str]]) -> Iterator[Path]:
-        """Yield the files that git reads for it, or would read if they were there."""
-        gitdir, home = self._repo.gitdir, os.path.expanduser("~")
-        yield from (gitdir / "HEAD", gitdir / "config.worktree", self._repo.commondir / "config")
-        yield from (Path("/etc/gitconfig"), Path(home, ".gitconfig"))
-        yield Path(os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config", "git/config")
-        yield Path(os.environ.get("GIT_CONFIG_GLOBAL", ""))
-        for origin, key, value in listed:
-            kind, _, name = origin.partition(":")
-            file = gitdir / name
-            if kind == "file":
-                yield file
-            if key == "user.signingkey" or (key.startswith("include") and key.endswith(".path")):
-                yield file.parent / os.path.expanduser(value)
-
-    def _asked(self, *words: str) -> str:
-        git = Transport(self._repo.gitdir, None, SECONDS, _configuration())
-        try:
-            done = git.run("config", *words)
-        except Fault as fault:
-            raise CannotSign(f"git does not say whether: {fault.message}", fault.hint) from None
-        if done.code:
-            raise CannotSign(f"git does not say whether: {done.words}", "correct git's settings")
-        return done.out
-
-
 class Signer:
     """Puts signatures on a repository's new commits, where they are wanted."""
 
     def __init__(self, repo: Repository, wanted: Wanted = "auto") -> None:
         self._repo, self._wanted = repo, wanted
-        self._settings = _Settings(repo)
+        self._settings: dict[str, str] = {}
+        self._signs = wanted is True
+        self._next_look = 0.0
         self._failed: tuple[float, CannotSign] | None = None
 
     @property
     def wanted(self) -> bool:
         """True if commits get a signature now.  Raises `CannotSign` where git does not say."""
-        if self._wanted is False:
-            return False
-        if self._settings.changed():
-            self._settings.read()
-            self._failed = None
-        return self._wanted is True or self._settings.signs
+        self._look()
+        return self._signs
 
     @property
     def resting(self) -> bool:
         """True while nothing is tried, after a failure with the same settings."""
-        failed = self._failed is not None and monotonic() < self._failed[0]
-        return failed and not self._settings.changed()
+        with suppress(CannotSign):
+            self._look()
+        return self._failed is not None and monotonic() < self._failed[0]
+
+    def _look(self) -> None:
+        """Ask for git's settings, at most once a second."""
+        if self._wanted is False or monotonic() < self._next_look:
+            return
+        entries = (entry.partition("\n") for entry in self._asked("--list", "-z").split("\0"))
+        settings = {key: value for key, _, value in entries}
+        if settings != self._settings:
+            if self._wanted == "auto":
+                key = "commit.gpgsign"
+                self._signs = key in settings and self._asked("--type=bool", key) == "true"
+            self._settings, self._failed = settings, None
+        self._next_look = monotonic() + LOOK_SECONDS
+
+    def _asked(self, *words: str) -> str:
+        git = remotely(self._repo.gitdir, None, SECONDS, **_configuration())
+        try:
+            done = git.run("config", *words)
+        except Fault as fault:
+            raise CannotSign(f"git does not say whether: {fault.message}", fault.hint) from None
+        if done.code != 0:
+            raise CannotSign(f"git does not say whether: {done.words}", "correct git's settings")
+        return done.text
 
     def try_out(self, committer: Identity) -> str | None:
         """Sign an unpublished commit; return the format, or None if commits are not signed."""
@@ -139,7 +106,7 @@ class Signer:
         tree = object_id(_TREE, b"")
         head = f"tree {tree}\nauthor {committer}\ncommitter {committer}\n\nTry\n"
         self.signed(head.encode("utf-8", "surrogateescape"), committer)
-        return self._settings.values.get("gpg.format", "openpgp")
+        return self._settings.get("gpg.format", "openpgp")
 
     def signed(self, commit: bytes, committer: Identity) -> bytes:
         """Return the commit object's bytes with a signature in their header, where one is wanted.
@@ -166,7 +133,7 @@ class Signer:
         head, _, message = commit.partition(b"\n\n")
         with TemporaryDirectory(prefix="patchq-sign-") as name:
             programs, objects = Path(name, "bin"), Path(name, "objects")
-            options = _quiet_programs(programs, self._settings.values)
+            options = _quiet_programs(programs, self._settings)
             memory = [(_TREE, tree), *((_COMMIT, parent) for parent in parents)]
             found = ((kind, self._repo.buffer.content(oid)) for kind, oid in memory)
             objects.mkdir()
@@ -177,10 +144,9 @@ class Signer:
                 | {
                     "GIT_OBJECT_DIRECTORY": str(objects),
                     "GIT_ALTERNATE_OBJECT_DIRECTORIES": alternate(self._repo.commondir / "objects"),
-                    "PATH": f"{programs}:{os.environ.get('PATH', os.defpath)}",
                 }
             )
-            git = Transport(self._repo.gitdir, None, SECONDS, variables)
+            git = remotely(self._repo.gitdir, None, SECONDS, **variables)
             words = [word for parent in parents for word in ("-p", parent)]
             done = git.run(*options, "commit-tree", "-S", *words, "-F", "-", tree, stdin=message)
             if done.code is None:
@@ -189,17 +155,9 @@ class Signer:
                 complaints = [done.words, *map(_gnupgs_words, programs.glob("*.err"))]
                 fault = failure("git made no signature", "; ".join(complaints), objects)
                 raise fault if isinstance(fault, DiskFault) else CannotSign(fault.message, _CURE)
-            oid = done.out.strip()
+            oid = done.text
             made = zlib.decompress((objects / oid[:2] / oid[2:]).read_bytes()).partition(b"\0")[2]
         return _checked(made, head)
-
-
-def _version(file: Path) -> object:
-    try:
-        status = file.stat()
-    except (OSError, ValueError):
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _checked(made: bytes, head: bytes) -> bytes:
@@ -240,26 +198,18 @@ def _people(head: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _quiet_programs(programs: Path, settings: Mapping[str, str]) -> list[str]:
-    """Make a directory for the PATH where GnuPG's programs ask for no passphrase.
-
-    Returns the options that have git take those, too, that its settings name by their paths.
-    """
+    """Make programs that have GnuPG ask for no passphrase; return the options by which git takes
+    them."""
     programs.mkdir()
+    openpgp = settings.get("gpg.openpgp.program") or settings.get("gpg.program", "gpg")
     options = []
-    for name in _GNUPG:
-        _write_quiet(programs / name, name)
-    for key in _PROGRAMS:
-        program = PurePath(settings.get(key, ""))
-        if program.is_absolute() and program.name in _GNUPG:
-            own = programs / f"{key}.{program.name}"
-            _write_quiet(own, str(program))
-            options += ["-c", f"{key}={own}"]
+    for key, program in (("openpgp", openpgp), ("x509", settings.get("gpg.x509.program", "gpgsm"))):
+        own = programs / key
+        if PurePath(program).name in _GNUPG:
+            own.write_text(_ASKS_NOBODY.format(program=shlex.quote(program)))
+            own.chmod(0o700)
+            options += ["-c", f"gpg.{key}.program={own}"]
     return options
-
-
-def _write_quiet(file: Path, program: str) -> None:
-    file.write_text(_ASKS_NOBODY.format(program=shlex.quote(program)))
-    file.chmod(0o700)
 
 
 def is_signed(commit: bytes) -> bool:

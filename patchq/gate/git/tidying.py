@@ -7,13 +7,15 @@ no object, needed or not, and leaves alone what is marked to be kept.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
-from subprocess import Popen
+from signal import SIGKILL
+from subprocess import Popen, TimeoutExpired
 from time import monotonic
 
 from patchq.gate.errors import Fault
-from patchq.gate.git.command import QUIET, Git, plain_environment
+from patchq.gate.git.command import LONGEST_SECONDS, QUIET, Git, plain_environment
 from patchq.gate.git.repository import Repository
 
 _PAUSE_SECONDS = 60.0
@@ -59,11 +61,14 @@ class Tidying:
         new = len(packs - self._known)
         if self._combining is None and new >= MANY:
             self._before = packs
-            with suppress(OSError):
+            with suppress(Fault, OSError):
                 self._combining = self._git.start(*_COMBINE)
         if self._combining is None or (self._combining.poll() is None and new < MOST):
             return False
-        self._combining.wait()
+        try:
+            self._combining.wait(LONGEST_SECONDS)
+        except TimeoutExpired:
+            os.killpg(self._combining.pid, SIGKILL)
         self._combining, self._known = None, self._before & self._packs()
         return True
 

@@ -17,7 +17,8 @@ from patchq.gate.report.secrecy import directory, gate
 
 PREFIX = "patchq:"  # the prefix of a shipped hook's name in `run`
 GATE = "pre-apply"
-PUBLISH, NOTIFY, CI = "publish", "notify", "ci"
+PUBLISH, NOTIFY = "publish", "notify"
+CI = "ci"  # runs nothing of the batch, and needs what the daemon may use
 
 # Name -> the stage that the hook is for, and what it does.
 SUMMARIES = {
@@ -61,11 +62,6 @@ Judge = Callable[[Mapping[str, Any]], list[str]]
 def name_in(run: str) -> str | None:
     """The name of the shipped hook that a `run` line asks for; None if it asks for none."""
     return run.removeprefix(PREFIX).strip() if run.startswith(PREFIX) else None
-
-
-def is_trusted(run: str) -> bool:
-    """Return True for a hook that runs nothing of the batch, and needs what the daemon may use."""
-    return name_in(run) == CI
 
 
 def path(name: str) -> Path | None:

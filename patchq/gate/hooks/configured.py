@@ -57,16 +57,10 @@ class Step(Struct, frozen=True):
     """Directories that it is made of, besides."""
     hears: frozenset[EventKind] = frozenset()
     """The kinds of events that it follows."""
-
-    @property
-    def in_step(self) -> bool:
-        """True if it runs whenever the report changes, to keep something in step with it."""
-        return builtin.name_in(self.hook.run) == builtin.PUBLISH
-
-    @property
-    def trusted(self) -> bool:
-        """True if it runs nothing of the batch: it may use what the daemon may."""
-        return builtin.is_trusted(self.hook.run)
+    in_step: bool = False
+    """True if it runs whenever the report changes, to keep something in step with it."""
+    trusted: bool = False
+    """True if it runs nothing of the batch: it may use what the daemon may."""
 
     def wants(self, paths: Iterable[str]) -> bool:
         """True if the hook is for one of the changed paths."""
@@ -79,13 +73,8 @@ class Steps(Struct, frozen=True):
     pre_apply: tuple[Step, ...] = ()
     fixes: tuple[Step, ...] = ()
     pre_commit: tuple[Step, ...] = ()
-    post_commit: tuple[Step, ...] = ()
-    post_reject: tuple[Step, ...] = ()
-
-    @property
-    def each(self) -> tuple[Step, ...]:
-        """The hooks that check every commit by itself."""
-        return tuple(step for step in self.pre_commit if step.hook.each)
+    following: tuple[Step, ...] = ()
+    """The hooks that follow verdicts."""
 
     @property
     def joined(self) -> tuple[Step, ...]:
@@ -95,17 +84,12 @@ class Steps(Struct, frozen=True):
     @property
     def alone(self) -> Steps:
         """The hooks that judge each member of a train by itself."""
-        return replace(self, pre_commit=self.each)
+        return replace(self, pre_commit=tuple(step for step in self.pre_commit if step.hook.each))
 
     @property
     def judges(self) -> Steps:
         """The hooks that are functions of this process, and cost nothing."""
         return Steps(pre_apply=tuple(step for step in self.pre_apply if step.judge is not None))
-
-    @property
-    def following(self) -> tuple[Step, ...]:
-        """The hooks that follow verdicts."""
-        return (*self.post_commit, *self.post_reject)
 
     @property
     def before(self) -> bool:
@@ -131,14 +115,13 @@ def steps(config: Config, git_hooks: Path | None) -> Steps:
         pre_apply=of("pre-apply"),
         fixes=of("pre-commit", fixes=True),
         pre_commit=of("pre-commit"),
-        post_commit=of("post-commit"),
-        post_reject=of("post-reject"),
+        following=of("post-commit") + of("post-reject"),
     )
 
 
 def _step(hook: Hook, config: Config) -> Step:
-    env = environment(hook.env)
-    if builtin.is_trusted(hook.run):
+    env, name = environment(hook.env), builtin.name_in(hook.run)
+    if name == builtin.CI:
         sections = {"forge": config.forge, "landing": config.landing} if config.has_forge else {}
         env["PATCHQ_CONFIG"] = json.encode(sections).decode()
         env["PATCHQ_CHECKS"] = json.encode(hook.checks).decode()
@@ -152,7 +135,9 @@ def _step(hook: Hook, config: Config) -> Step:
         digest.hexdigest(),
         judge=judge if hook.stage == "pre-apply" else None,
         parts=parts(hook),
-        hears=_hears(hook),
+        hears=_hears(hook, name),
+        in_step=name == builtin.PUBLISH,
+        trusted=name == builtin.CI,
     )
 
 
@@ -161,8 +146,8 @@ _PROPOSED: frozenset[EventKind] = frozenset({"proposed"})
 _REFUSED: frozenset[EventKind] = frozenset({"refused"})
 
 
-def _hears(hook: Hook) -> frozenset[EventKind]:
-    name, every = builtin.name_in(hook.run), frozenset(EVENT_KINDS)
+def _hears(hook: Hook, name: str | None) -> frozenset[EventKind]:
+    every = frozenset(EVENT_KINDS)
     if hook.events:
         return every if "all" in hook.events else every.intersection(hook.events)
     if hook.stage != "post-commit":

@@ -51,11 +51,11 @@ def flaws(config: Config, gitdir: Path, home: Path, queue: Path) -> list[Flaw]:
             places = {place: _misplaced(place, (gitdir, queue)) for place in located}
             wrong = [("visible", why) for why in places.values() if why]
             visible = [place for place, why in places.items() if not why]
-            runs_changes = hook.stage == "pre-commit" and not builtin.is_trusted(hook.run)
-            if runs_changes and not (sandboxes or hook.unconfined):
+            trusted = builtin.name_in(hook.run) == builtin.CI
+            if hook.stage == "pre-commit" and not (trusted or sandboxes or hook.unconfined):
                 why, cure = no_sandbox()
                 wrong.append(("unconfined", f"{_UNCONFINED}: {why} ({cure})"))
-            if builtin.is_trusted(hook.run) and not config.has_forge:
+            if trusted and not config.has_forge:
                 wrong.append(("run", f"expected a `forge` section beside `{hook.run}`"))
             path = environment(hook.env)["PATH"]
             names = os.pathsep.join((path, *parts(hook)))

@@ -63,10 +63,6 @@ class HookInput(Struct, frozen=True, dict=True):
     def objects(self) -> Objects:
         return self.lend()
 
-    @cached_property
-    def plan_text(self) -> bytes:
-        return json.dumps(self.plan).encode()
-
 
 class Engine:
     """Runs hooks below the directory `root`; `store` has the real repository's objects, `git_hooks`
@@ -135,7 +131,15 @@ class Engine:
         sees = step.hook.stage == "pre-commit" and not step.trusted
         sandboxed = not step.trusted and self._sandboxed()
         if sees and not (sandboxed or step.hook.unconfined):
-            raise _exposed(step)
+            why, cure = no_sandbox()
+            if not step.git:
+                cure += "; or let it read and print whatever this user can read, by "
+                cure += "`unconfined: true` in its entry"
+            raise HookFault(
+                f"the hook {step.hook.id} cannot be used: it runs what changes hold, and there "
+                f"is no sandbox here, as {why}",
+                cure,
+            )
         head = candidate.parent if step.git else candidate.commit
         with slot(self._root if sees else self._rooms, candidate.tree) as own:
             warm = ReusableTree(own.path, self._store)
@@ -166,7 +170,7 @@ class Engine:
                 sandboxed=sandboxed,
                 shown=self._shown(step, own, sees) if sandboxed else (),
                 tree=warm.tree if sees else None,
-                stdin=b"" if step.git else candidate.plan_text,
+                stdin=b"" if step.git else json.dumps(candidate.plan).encode(),
                 network=step.hook.uses_network or not sandboxed,
             )
             if sees and not sandboxed:
@@ -238,19 +242,6 @@ class Engine:
             )
             with run(job, cut) as end:
                 return as_run(step, end)
-
-
-def _exposed(step: Step) -> HookFault:
-    """Return the fault of a hook that would run batches' code without a sandbox."""
-    why, cure = no_sandbox()
-    return HookFault(
-        f"the hook {step.hook.id} cannot be used: it runs what changes hold, and there "
-        f"is no sandbox here, as {why}",
-        cure
-        if step.git
-        else f"{cure}; or let it read and print whatever this user can read, by "
-        "`unconfined: true` in its entry",
-    )
 
 
 def _environment(step: Step, own: Slot, paths: Iterable[str], **facts: str) -> dict[str, str]:

@@ -29,7 +29,7 @@ from patchq.gate.config.config_file import ConfigError
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import UsageError
 from patchq.gate.git import files
-from patchq.gate.git.command import Git, complaint
+from patchq.gate.git.command import Git
 from patchq.gate.hooks import builtin
 
 # An entry of `hooks`.
@@ -97,7 +97,7 @@ def take_down(directory: Path, keys: Iterable[str]) -> None:
 def _settings(directory: Path, key: str) -> list[str]:
     """Return the values that the repository's own configuration has for it."""
     done = Git(directory=directory).run("config", "--local", "--get-all", key)
-    return os.fsdecode(done.stdout).splitlines()
+    return done.text.splitlines()
 
 
 # The hooks by which a push to refs/for/BRANCH is handed in.
@@ -151,9 +151,9 @@ def _directory_for(name: str, root: Path) -> Path:
 
 def _git(directory: Path, *words: str) -> str:
     done = Git(directory=directory).run(*words)
-    if done.returncode:
-        raise UsageError(f"git {' '.join(words)}: {complaint(done)}")
-    return os.fsdecode(done.stdout).removesuffix("\n")
+    if done.code != 0:
+        raise UsageError(f"git {' '.join(words)}: {done.complaint}")
+    return done.text
 
 
 def install(place: HookFile) -> bool:

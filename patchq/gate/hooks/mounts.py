@@ -143,19 +143,22 @@ def unfit(place: str, own: Iterable[Path]) -> str | None:
 
     `own` are the git directory and the queue."""
     real = os.path.realpath(place)
-    for home in (*home_directories(), "/home", "/run/user"):
-        if _is_below(home, real):
-            return "holds a whole home directory"
-    for directory in map(os.path.realpath, own):
-        if _is_below(directory, real) or _is_below(real, directory):
-            return "holds the repository's git directory, or the queue"
-    if any(_is_below(real, place) for place in _RUNNING) and not _is_below(real, "/dev/shm"):
-        return "belongs to running programs"
-    if any(part in _KEY_DIRECTORIES for part in Path(real).parts) or _is_key(real):
-        return "holds keys"
-    if os.path.lexists(real) and not (os.path.isdir(real) or os.path.isfile(real)):
-        return "is neither a file nor a directory"
-    return None
+    homes, gates = (*home_directories(), "/home", "/run/user"), tuple(map(os.path.realpath, own))
+    running = any(_is_below(real, place) for place in _RUNNING) and not _is_below(real, "/dev/shm")
+    reasons = (
+        (any(_is_below(home, real) for home in homes), "holds a whole home directory"),
+        (
+            any(_is_below(gate, real) or _is_below(real, gate) for gate in gates),
+            "holds the repository's git directory, or the queue",
+        ),
+        (running, "belongs to running programs"),
+        (not _KEY_DIRECTORIES.isdisjoint(Path(real).parts) or _is_key(real), "holds keys"),
+        (
+            os.path.lexists(real) and not (os.path.isdir(real) or os.path.isfile(real)),
+            "is neither a file nor a directory",
+        ),
+    )
+    return next((why for holds, why in reasons if holds), None)
 
 
 def _is_below(path: str, above: str) -> bool:

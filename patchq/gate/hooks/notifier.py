@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import Counter, deque
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from errno import ENODATA
 from pathlib import Path
@@ -46,7 +46,6 @@ class Notifier:
         self._hung: set[str] = set()  # hooks that did not end the last time
         self._closing = False
         self._lock = Lock()
-        self._missed: Counter[str] = Counter()
         # State and report of each run that waits; a report in a file is read when it begins.
         self._due: dict[Key, tuple[State, Report | None]] = {}
         self._runs: deque[tuple[str, HookRun]] = deque()
@@ -83,20 +82,19 @@ class Notifier:
 
     def _path(self, id: str) -> Path | None:
         """Return the file of the report, which a queue on PostgreSQL does not have."""
-        places = [self._queue / folder / f"{id}.report.json" for folder in _PLACES]
-        return next((path for path in places if path.exists()), None)
+        places = (self._queue / folder / f"{id}.report.json" for folder in _PLACES)
+        return next(filter(Path.exists, places), None)
 
     def _run(self, step: Step, key: Key, kind: str) -> None:
         with self._lock:
             state, kept = self._due.pop(key)
-        if self._cut.is_set() or (self._closing and step.hook.id in self._hung):
-            self._missed[step.hook.id] += 1
-            return
         with logs.about(id := key[1]):
             try:
+                if self._cut.is_set() or (self._closing and step.hook.id in self._hung):
+                    raise Cancelled
                 self._heard(step, id, state, kept, kind)
             except Cancelled:
-                self._missed[step.hook.id] += 1
+                _LOG.warning("the hook %s was ended, or does not end: %s untold", step.hook.id, id)
             except OSError as error:
                 _LOG.warning("the hook %s did not hear of %s: %s", step.hook.id, id, error.strerror)
             except Fault as fault:
@@ -124,6 +122,3 @@ class Notifier:
         self._closing = True
         for pool in self._pools.values():
             pool.shutdown()
-        for step, number in self._missed.items():
-            _LOG.warning("the hook %s was ended, or does not end: %d left untold", step, number)
-        self._missed.clear()

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -137,11 +138,8 @@ def run(job: Job, stop: Event) -> Iterator[HookExit]:
 def _plain(job: Job, stdin: int) -> _Hook:
     for name in ("home", "empty"):
         (job.room / name).mkdir(exist_ok=True)
-    offline = (
-        ()
-        if job.network
-        else ("bwrap", *_user(os.getuid(), os.getgid()), "--unshare-net", "--dev-bind", "/", "/")
-    )
+    user = _user(os.getuid(), os.getgid())
+    offline = ("bwrap", *user, "--unshare-net", "--dev-bind", "/", "/") if not job.network else ()
     command = (*supervisor.COMMAND, *offline, *job.argv)
     return _Hook(_started(command, job, stdin, job.env, job.where))
 
@@ -179,17 +177,20 @@ def _started(
     )
 
 
-def _outer(job: Job, info: int) -> Iterator[str]:
-    """Yield the words that give the daemon's shell the memory in the place of the room."""
+def _outer(job: Job, info: int) -> list[str]:
+    """Return the words that give the daemon's shell the memory in the place of the room."""
     room = str(job.room)
-    yield from ("bwrap", *_user(0, 0), "--unshare-pid", "--cap-add", "ALL", "--die-with-parent")
-    yield from ("--sync-fd", str(job.lock), "--info-fd", str(info), "--dev-bind", "/", "/")
-    yield from ("--perms", "0700", "--size", str(_memory() << 20), "--tmpfs", room)
-    mode = job.tree.stat().st_mode & 0o7777 if job.tree else 0o755
-    modes = {"tmp": 0o1777, "vartmp": 0o1777, "upper": mode}
-    for name in ("upper", "work", "tree", "own/home", "own/empty", *_DIRECTORIES):
-        yield from ("--perms", f"{modes.get(name, 0o755):o}", "--dir", f"{room}/{name}")
-    yield from ("/bin/sh", "-c", _OVERLAY * bool(job.tree) + _OUTER, "sh")
+    upper = f"{job.tree.stat().st_mode & 0o7777:o}" if job.tree else "755"
+    modes = {"tmp": "1777", "vartmp": "1777", "upper": upper}
+    names = ("upper", "work", "tree", "own/home", "own/empty", *_DIRECTORIES)
+    made = [("--perms", modes.get(name, "755"), "--dir", f"{room}/{name}") for name in names]
+    return [
+        *("bwrap", *_user(0, 0), "--unshare-pid", "--cap-add", "ALL", "--die-with-parent"),
+        *("--sync-fd", str(job.lock), "--info-fd", str(info), "--dev-bind", "/", "/"),
+        *("--perms", "0700", "--size", str(_memory() << 20), "--tmpfs", room),
+        *chain(*made),
+        *("/bin/sh", "-c", _OVERLAY * bool(job.tree) + _OUTER, "sh"),
+    ]
 
 
 def _memory() -> int:
@@ -198,27 +199,23 @@ def _memory() -> int:
     return int(size) if size.isdecimal() else 0
 
 
-def _inner(job: Job, opened: list[int]) -> Iterator[str]:
-    """Yield the words that make the sandbox; `opened` gets the files that they read."""
+def _inner(job: Job, opened: list[int]) -> list[str]:
+    """Return the words that make the sandbox; `opened` gets the files that they read."""
     room, (shown, hidden) = str(job.room), mounts.binds(job.shown, opened)
-    yield from ("--unshare-all", *_user(os.getuid(), os.getgid(), "--disable-userns"))
-    yield from ("--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL")
-    yield from ("--share-net",) * job.network
-    yield from ("--proc", "/proc")
-    for place in _PROC_WRITABLE_BY_ROOT:
-        yield from ("--ro-bind-try", place, place)
-    yield from ("--dev", "/dev")
-    for name, place in _DIRECTORIES.items():
-        yield from ("--bind", f"{room}/{name}", place)
-    yield from ("--remount-ro", "/dev", "--symlink", "/run", "/var/run", *shown)
-    if job.tree:
-        yield from ("--bind", f"{room}/tree", str(job.tree))
-    yield from ("--bind", f"{room}/own", room)
-    for place in (*hidden, "/"):
-        yield from ("--remount-ro", place)
-    yield from ("--chdir", str(job.where), "--clearenv")
-    for name, value in job.env.items():
-        yield from ("--setenv", name, value)
+    read_only = [("--ro-bind-try", place, place) for place in _PROC_WRITABLE_BY_ROOT]
+    own = [("--bind", f"{room}/{name}", place) for name, place in _DIRECTORIES.items()]
+    closed = [("--remount-ro", place) for place in (*hidden, "/")]
+    variables = [("--setenv", name, value) for name, value in job.env.items()]
+    return [
+        *("--unshare-all", *_user(os.getuid(), os.getgid(), "--disable-userns")),
+        *("--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"),
+        *(["--share-net"] if job.network else []),
+        *("--proc", "/proc", *chain(*read_only), "--dev", "/dev", *chain(*own)),
+        *("--remount-ro", "/dev", "--symlink", "/run", "/var/run", *shown),
+        *(["--bind", f"{room}/tree", str(job.tree)] if job.tree else []),
+        *("--bind", f"{room}/own", room, *chain(*closed)),
+        *("--chdir", str(job.where), "--clearenv", *chain(*variables)),
+    ]
 
 
 def _has_user_namespaces() -> bool:
@@ -303,13 +300,16 @@ class _Hook:
             pipe.close()
 
 
-@cache
 def can_sandbox(root: Path) -> bool:
-    """True if hooks can be sandboxed below the directory, tried out once: a directory that is
-    removed and made again has to be empty then, the one below the overlay untouched, and its
-    neighbour hidden."""
-    if os.environ.get(NO_SANDBOX) or not shutil.which("bwrap") or not _memory():
-        return False
+    """True if hooks can be sandboxed below the directory."""
+    there = not os.environ.get(NO_SANDBOX) and shutil.which("bwrap") and _memory()
+    return bool(there) and _sandboxes(root)
+
+
+@cache
+def _sandboxes(root: Path) -> bool:
+    """Try it once: a directory that is removed and made again has to be empty then, the one below
+    the overlay untouched, and its neighbour hidden."""
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="probe-", dir=root) as name:
         own = Path(name)

@@ -18,7 +18,6 @@ from patchq.gate.errors import HookFault
 from patchq.gate.git.checkout import obstacle
 from patchq.gate.hooks import builtin
 from patchq.gate.hooks.configured import MESSAGE, Step
-from patchq.gate.hooks.encoded import without_encoded
 from patchq.gate.hooks.sandbox import HookExit
 from patchq.gate.hooks.warm import ReusableTree
 
@@ -46,12 +45,8 @@ def tail(output: str, most: int) -> str:
 
 
 def as_run(step: Step, end: HookExit) -> HookRun:
-    return HookRun(step.hook.id, step.hook.stage, end.code, end.seconds, _shown(end, _MOST_SHOWN))
-
-
-def _shown(end: HookExit, most: int) -> str:
-    """Return the end of a hook's output, without encoded bytes: it may print what it reads."""
-    return tail(without_encoded(end.output.strip()), most)
+    output = tail(end.output.strip(), _MOST_SHOWN)
+    return HookRun(step.hook.id, step.hook.stage, end.code, end.seconds, output)
 
 
 def verdict(step: Step, message: str, warm: ReusableTree, end: HookExit) -> Verdict:
@@ -60,7 +55,7 @@ def verdict(step: Step, message: str, warm: ReusableTree, end: HookExit) -> Verd
     Raises `HookFault` if it was not started at all."""
     run = as_run(step, end)
     if end.code in (126, 127):
-        output = _shown(end, _MESSAGE_CHARS)
+        output = tail(run.output, _MESSAGE_CHARS)
         raise HookFault(
             f"the hook {step.hook.id} cannot be started (exit {end.code})"
             f"{output and f': {output}'}",

@@ -108,7 +108,7 @@ def of_worktree(context: RepoContext, directory: Path, target: str) -> Range:
             f"{directory} is in no work tree of this repository", "see `git worktree list`"
         )
     checkout = max(found, key=lambda it: len(it.workdir.parts))
-    head = checkout.git.run("rev-parse", "-q", "--verify", "HEAD^{commit}").stdout.decode().strip()
+    head = checkout.git.run("rev-parse", "-q", "--verify", "HEAD^{commit}").text
     if not head:
         raise UsageError(f"the work tree {checkout.workdir} has no commit yet", "commit first")
     own = since(repo, _target_tip(context, target), head)
@@ -121,7 +121,7 @@ def since(repo: Repository, old: str, new: str) -> Range:
     Raises `UsageError` where that holds a merge of something that `old` does not have.
     """
     git = _git(repo)
-    bases = git.run("merge-base", "--all", old, new).stdout.decode().split()
+    bases = git.run("merge-base", "--all", old, new).text.split()
     if len(bases) != 1:
         what = "no commit" if not bases else f"{len(bases)} commits to begin from"
         raise UsageError(
@@ -179,9 +179,9 @@ def _git(repo: Repository) -> Git:
 def _commit(repo: Repository, text: str) -> str:
     """Return the commit of an id, a name or `HEAD~3`; raises `UsageError`."""
     done = _git(repo).run("rev-parse", "-q", "--verify", "--end-of-options", f"{text}^{{commit}}")
-    if done.returncode or "\0" in text:
+    if done.code != 0 or "\0" in text:
         raise UsageError(f"there is no commit {text!r} in this repository", "see `git log`")
-    return done.stdout.decode().strip()
+    return done.text
 
 
 def _target_tip(context: RepoContext, target: str) -> str:

@@ -219,8 +219,7 @@ def unboard(session: Session, id: str, *problems: Problem) -> Report | None:
 
 def _drop_marks(session: Session, *marks: str) -> None:
     for mark in marks:
-        if at := session.repo.ref_target(mark):
-            refs.delete(session.repo, mark, at)
+        refs.put(session.repo, mark, None, "", session.identity())
 
 
 # Warnings that say nothing any more once a batch is decided.

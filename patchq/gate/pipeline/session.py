@@ -27,7 +27,7 @@ from patchq.core.model.values import Base, Edit, HookRun
 from patchq.core.plan.targets import PlanRules
 from patchq.gate.config.policy import Policy, matcher
 from patchq.gate.errors import UsageError
-from patchq.gate.git.located import WorkTrees
+from patchq.gate.git.checkout import WorkTrees
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks.configured import Steps, paths_named, steps

@@ -38,7 +38,7 @@ from patchq.core.text.quote import HIDDEN
 from patchq.gate.config.policy import ignored_by
 from patchq.gate.config.schema import Limits
 from patchq.gate.errors import CannotSign
-from patchq.gate.git.located import WorkTrees
+from patchq.gate.git.checkout import WorkTrees
 from patchq.gate.git.objects import Identity, parse_identity
 from patchq.gate.pipeline import base as bases
 from patchq.gate.pipeline import checks, history, mode, selection

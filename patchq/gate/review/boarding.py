@@ -89,7 +89,7 @@ def _marked(report: Report, session: Session, at: float, by: str | None) -> Repo
     if report.state != "proposed" or branch is None:
         raise decide.decided_already(id, report.state)
     mark = records.BOARDED + id
-    refs.move(session.repo, mark, session.repo.ref_target(mark), branch, f"{id} accepted", who)
+    refs.put(session.repo, mark, branch, f"{id} accepted", who)
     moment = document.moment(at)
     problems = [one for one in report.problems if not one.code.startswith("hook.")]
     return replace(

@@ -89,27 +89,15 @@ def between_picks(path: Path) -> None:
     git("commit", "-q", "-a", "-m", "resolved", cwd=path)
 
 
-def bisect(path: Path) -> None:
-    git("bisect", "start", "HEAD", "HEAD^", cwd=path)
-
-
-DOING: dict[str, tuple[str | None, Callable[[Path], object]]] = {
-    "nothing": (None, lambda path: None),
-    "rebase": ("rebasing", lambda path: stops(path, "rebase", "side")),
+DOING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "rebase --apply": ("rebasing", lambda path: stops(path, "rebase", "--apply", "side")),
-    "merge": ("merging", lambda path: stops(path, "merge", "side")),
-    "cherry-pick": ("cherry-picking", lambda path: stops(path, "cherry-pick", "side")),
     "between two picks": ("cherry-picking", between_picks),
-    "revert": ("reverting", lambda path: stops(path, "revert", "--no-edit", "side~1")),
     "am": ("applying patches", am),
-    "bisect": ("bisecting", bisect),
 }
 
 
 @pytest.mark.parametrize(("word", "start"), DOING.values(), ids=DOING)
-def test_busy(
-    path: Path, tmp_path: Path, word: str | None, start: Callable[[Path], object]
-) -> None:
+def test_busy(path: Path, tmp_path: Path, word: str, start: Callable[[Path], object]) -> None:
     fork(path)
     git("checkout", "-q", "--detach", cwd=path)
     git("worktree", "add", "-q", str(tmp_path / "linked"), "main", cwd=path)
@@ -191,7 +179,6 @@ def added_and_removed(path: Path, name: str) -> None:
 STATES: dict[str, tuple[Callable[[Path], object], list[str], list[str]]] = {
     "clean": (lambda path: None, ["README", "src/a.py", ":(exclude)README", "new", "dir/new"], []),
     "unstaged, same size": (edit_keeping_the_size, ["README"], ["README"]),
-    "staged": (stage, ["README", "src/a.py"], ["README"]),
     "staged and put back": (stage_and_put_back, ["README"], ["README"]),
     "removed": (remove, ["README", "src/a.py"], ["README"]),
     "a link instead": (link, ["README"], ["README"]),
@@ -211,11 +198,6 @@ STATES: dict[str, tuple[Callable[[Path], object], list[str], list[str]]] = {
     ),
     "added and removed": (lambda path: added_and_removed(path, "n"), ["n"], ["n"]),
     "added below": (lambda path: added_and_removed(path, "n/m"), ["n"], ["n"]),
-    "skip-worktree": (
-        lambda path: git("update-index", "--skip-worktree", "README", cwd=path),
-        ["README", "src/a.py"],
-        ["README"],
-    ),
     "unmerged": (unmerged, ["README"], ["README"]),
     "a name like a pattern": (
         lambda path: (path / "src/a.py").write_text("dirty"),

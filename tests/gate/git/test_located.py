@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.git.located import Whereabouts, WorkTrees
+from patchq.gate.git.checkout import Whereabouts, WorkTrees
 from patchq.gate.git.repository import Repository
 from tests.helpers.gitrepo import git, make_repo
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from patchq.core.model.values import FileChange
-from patchq.gate.errors import Fault
 from patchq.gate.git.merges import Merged, merge
 from patchq.gate.git.repository import Repository
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -71,16 +69,3 @@ def test_trees_in_memory_are_merged(tmp_path: Path) -> None:
     git("rm", "-q", "c.txt", cwd=tmp_path / "r")
     made = commit_files(tmp_path / "r", {})
     assert merged.tree == git("rev-parse", f"{made}^{{tree}}", cwd=tmp_path / "r")
-
-
-def test_an_old_git_is_named_with_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    repo, trees = sides(tmp_path / "r", {"a.txt": "a\n"}, {"b.txt": "b\n"})
-    old = tmp_path / "bin/git"
-    old.parent.mkdir()
-    old.write_text("#!/bin/sh\n[ $1 = version ] && echo git version 2.34.1 || exit 129\n")
-    old.chmod(0o755)
-    monkeypatch.setenv("PATH", str(old.parent), prepend=os.pathsep)
-    with pytest.raises(Fault) as fault:
-        merge(repo, *trees)
-    assert fault.value.message == "cannot merge: git version 2.34.1 is too old"
-    assert fault.value.hint == "install git 2.38 or later"

@@ -111,9 +111,8 @@ kill()
 @pytest.mark.parametrize("files", [FEW, MANY])
 def test_what_a_killed_writer_leaves_goes(path: Path, files: int, moment: str) -> None:
     words = [str(Path(__file__).parents[3]), str(files), moment]
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, *words], cwd=path, capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", KILLED, *words]
+    killed = subprocess.run(command, cwd=path, capture_output=True, text=True, timeout=120)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert litter(path)
     object_buffer.clean(path / ".git/objects")

@@ -43,7 +43,7 @@ def test_there_are_never_many(tmp_path: Path, kept: int) -> None:
             repo.renew()
         assert len(packs(path) - theirs) <= tidying.MOST + 4
     if packing._combining:
-        packing._combining.wait()
+        packing._combining.wait(120)
     assert theirs < packs(path)
     assert all(map(repo.exists, commits))
     git("fsck", "--strict", cwd=path)

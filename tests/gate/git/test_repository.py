@@ -110,16 +110,6 @@ def test_resolve_commit(path: Path, repo: Repository, tip: str) -> None:
 # ---------------------------------------------------------------- reading
 
 
-def test_submodule_is_an_entry_and_no_path(path: Path, repo: Repository, tip: str) -> None:
-    git("update-index", "--add", "--cacheinfo", f"160000,{tip},sub", cwd=path)
-    git("commit", "-q", "-m", "sub", cwd=path)
-    tree = repo.tree(git("rev-parse", "HEAD", cwd=path))
-    entry = tree.entry("sub")
-    assert entry is not None
-    assert entry.kind == "submodule"
-    assert "sub" not in list(tree.paths())
-
-
 ATTRIBUTES = {
     ".gitattributes": "[attr]lfs filter=lfs -text\n*.bin lfs\n",
     "d/.gitattributes": "*.psd filter=crypt\nplain.bin -filter\nodd.bin filter\n",
@@ -269,12 +259,3 @@ def test_a_name_that_no_file_can_have_is_refused(repo: Repository, tip: str, nam
 
 
 # ---------------------------------------------------------------- identity
-
-
-def test_identity_from_the_configuration(path: Path, repo: Repository) -> None:
-    who = repo.identity()
-    assert who is not None
-    assert (who.name, who.email, who.offset) == ("Ada Tester", "ada@example.org", 0)
-    assert who.when > 1_700_000_000
-    git("config", "committer.name", "Grace", cwd=path)
-    assert getattr(Repository.open(path).identity(), "name", None) == "Grace"

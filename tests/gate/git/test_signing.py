@@ -38,27 +38,19 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return calls
 
 
-@pytest.mark.parametrize("way", ["value", "include", "branch"])
-def test_git_is_asked_again_once_a_file_of_its_settings_changes(
-    repo: Repository, home: Path, calls: Path, way: str
+def test_git_is_asked_for_its_settings_now_and_then(
+    repo: Repository, home: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    more = home / "more"
-    if way == "include":
-        configure(home, "include.path", "more")
-    elif way == "branch":
-        more.write_text("[commit]\n\tgpgSign\n")
-        configure(home, "includeIf.onbranch:other.path", str(more))
+    monkeypatch.setattr(module, "LOOK_SECONDS", 600.0)
+    configure(home, "includeIf.onbranch:other.path", str(home / "more"))
+    (home / "more").write_text("[commit]\n\tgpgSign\n")
     calls.unlink(missing_ok=True)
     signer = Signer(repo)
     assert [signer.signed(COMMIT, WHO) for _ in range(9)] == [COMMIT] * 9
     assert calls.read_text() == "x\n"
-    if way == "value":
-        configure(home, "commit.gpgSign", "true")
-    elif way == "include":
-        more.write_text("[commit]\n\tgpgSign = yes\n")
-    else:
-        git("symbolic-ref", "HEAD", "refs/heads/other", cwd=repo.gitdir)
-    assert signer.wanted
+    git("symbolic-ref", "HEAD", "refs/heads/other", cwd=repo.gitdir)
+    assert not signer.wanted
+    assert Signer(repo).wanted
 
 
 def test_a_broken_configuration_is_not_taken_for_none(repo: Repository, home: Path) -> None:
@@ -87,7 +79,10 @@ def test_a_program_that_hangs_is_ended_and_then_left_alone_for_a_while(
     assert signer.resting
 
 
-def test_a_changed_key_counts_at_once(repo: Repository, home: Path, tmp_path: Path) -> None:
+def test_a_changed_key_ends_the_pause(
+    repo: Repository, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
     program = tmp_path / "signs"
     program.write_text(
         "#!/bin/sh\ncat >&2; echo '[GNUPG:] SIG_CREATED ' >&2; echo '-----BEGIN X-----'\n"
@@ -102,27 +97,3 @@ def test_a_changed_key_counts_at_once(repo: Repository, home: Path, tmp_path: Pa
     configure(home, "gpg.program", str(program))
     assert (rests, signer.resting) == (True, False)
     assert b"\ngpgsig -----BEGIN X-----" in signer.signed(COMMIT, WHO)
-
-
-def test_a_program_of_ones_own_is_called_as_git_calls_it(
-    repo: Repository, home: Path, tmp_path: Path
-) -> None:
-    program = tmp_path / "own"
-    begin = "-----BEGIN SIGNED MESSAGE-----"
-    program.write_text(
-        f"#!/bin/sh\ncat > {tmp_path}/input\n"
-        f'(echo "$@"; tty) > {tmp_path}/words\n'
-        f"echo '[GNUPG:] SIG_CREATED ' >&2; printf '%s\\r\\n' '{begin}' abc\n"
-    )
-    program.chmod(0o755)
-    for key, value in (
-        ("commit.gpgSign", "true"), ("gpg.format", "x509"), ("gpg.x509.program", str(program)),
-        ("user.signingKey", "--dangerous"),
-    ):  # fmt: skip
-        configure(home, key, value)
-    signed = Signer(repo).signed(COMMIT, WHO)
-    assert f"\ngpgsig {begin}\n abc\n".encode() in signed
-    words = (tmp_path / "words").read_text().split("\n")
-    assert words[0] == "--status-fd=2 -bsau --dangerous"
-    assert "not a tty" in words[1]
-    assert (tmp_path / "input").read_bytes() == COMMIT

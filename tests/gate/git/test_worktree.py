@@ -142,17 +142,6 @@ def test_the_work_tree_follows(path: Path, tmp_path: Path, old: str, new: str) -
     assert rest(path) == []
 
 
-def test_other_changes_of_the_person_stay(path: Path, old: str, new: str) -> None:
-    write_files(path, {"unrelated": "edited\n", "src/a.py": "a = 2\n", "notes": "", "x.log": ""})
-    git("add", "src/a.py", cwd=path)
-    before = git("status", "--porcelain", "--ignored", cwd=path)
-    step = follow(path, old, new)
-    assert step.prepare() == []
-    move(path, old, new, step)
-    step.commit()
-    assert git("status", "--porcelain", "--ignored", cwd=path) == before
-
-
 def test_a_change_as_young_as_the_index_is_not_hidden(path: Path, old: str, new: str) -> None:
     """Same size, same times: git looks closer only because the index is no younger."""
     git("config", "core.trustctime", "false", cwd=path)
@@ -167,23 +156,6 @@ def test_a_change_as_young_as_the_index_is_not_hidden(path: Path, old: str, new:
     move(path, old, new, step)
     step.commit()
     assert git("status", "--porcelain", cwd=path) == " M unrelated"
-
-
-def test_a_linked_work_tree_follows(path: Path, tmp_path: Path, old: str, new: str) -> None:
-    git("checkout", "-q", "--detach", cwd=path)
-    linked = tmp_path / "linked"
-    git("worktree", "add", "-q", str(linked), "main", cwd=path)
-    expected = clone_of(path, new, tmp_path)
-    main = files(path)
-    step = follow(path, old, new)
-    assert step.prepare() == []
-    assert not (path / ".git/index.lock").exists()
-    move(path, old, new, step)
-    step.commit()
-    assert files(linked) == expected
-    assert git("status", "--porcelain", cwd=linked) == ""
-    assert files(path) == main
-    assert rest(path) == []
 
 
 @pytest.mark.parametrize("way", ["attribute", "autocrlf"])
@@ -232,9 +204,7 @@ def relink(path: Path, name: str, to: str | None) -> None:
 
 
 WAYS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
-    "dirty": (edit_readme, ["README"]),
     "staged": (stage_readme, ["README"]),
-    "untracked": (lambda path: write_files(path, {"src/named.py": ""}), ["src/named.py"]),
     "a link in the way of a directory's end": (
         lambda path: relink(path, "below/mine", "../src"),
         ["below"],

@@ -22,7 +22,6 @@ from patchq.core.text.unified import unified
 from patchq.gate.hooks import builtin
 from patchq.gate.report import secrecy
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.command import report as told_of
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
 RANDOM = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fH3jL5"
@@ -52,7 +51,7 @@ def run(
     env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], **environ}
     env["GIT_CONFIG_NOSYSTEM"] = "1"
     stdin = b"" if given is None else json.dumps(given).encode()
-    done = subprocess.run(command, cwd=cwd, input=stdin, env=env, capture_output=True, check=False)
+    done = subprocess.run(command, cwd=cwd, input=stdin, env=env, capture_output=True, timeout=120)
     err = done.stderr.decode()
     assert "Traceback" not in err, err
     return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), err)
@@ -163,12 +162,6 @@ def test_a_diff_that_was_cut_does_not_pass() -> None:
 def test_protected_paths(path: str, own: str, pattern: str | None) -> None:
     said = refusals("protected-paths", plan({path: "x\n"}), PATCHQ_PROTECTED=own)
     assert said[:1] == ([f"{path}: is protected by the pattern {pattern}"] if pattern else [])
-
-
-def test_both_names_of_a_rename_are_protected() -> None:
-    renamed = [FileChange("a.md", b"x\n", b"x\n", renamed_from="LICENSE")]
-    given = {"edits": [], "diff": unified(renamed)}
-    assert refusals("protected-paths", given)[0].startswith("LICENSE: ")
 
 
 @pytest.mark.parametrize(
@@ -511,26 +504,6 @@ def test_notify_calls_a_command(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- as patchq starts them
-
-
-def test_init_switches_the_gate_on_and_a_secret_goes_nowhere(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo", {"a.py": "x = 1\n", "b.py": "y = 1\n"})
-    patchq("init", cwd=repo)
-    queue = repo / ".patchq"
-    drop(
-        queue,
-        {
-            "bad.md": block("a.py", "x = 1\n", f'x = "ghp_{RANDOM}"\n'),
-            "good.md": block("b.py", "y = 1\n", "y = 2\n"),
-        },
-    )
-    patchq("run", cwd=repo, code=1)
-    refused = told_of(queue, "bad")
-    assert refused["problems"][0]["code"] == "edit.secret"
-    assert "a.py:1: looks like a GitHub token" in refused["problems"][0]["message"]
-    assert told_of(queue, "good")["state"] == "proposed"
-    for file in queue.rglob("bad.report.*"):
-        assert RANDOM not in file.read_text()
 
 
 def test_a_proposal_is_published(published: tuple[Path, Path]) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from patchq.gate.hooks.sandbox import MEMORY, NO_SANDBOX
-from tests.helpers.command import block, drop, fresh, patchq, report
+from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", "d/c.txt": "c\n", ".gitignore": "*.log\n"}
@@ -156,13 +156,6 @@ def test_pre_apply_sees_the_plan_and_nothing_else(repo: Path) -> None:
     assert said(told).splitlines()[0] == "patchq.plan/1 r None diff --git a/a.txt b/a.txt"
 
 
-def test_files_choose_the_batches(repo: Path) -> None:
-    configure(repo, hook("exit 1", files=["*.py", "!/d/"]))
-    told = settle(repo, code=1, r=EDIT, s=block("x.py", "", "x = 1\n"))
-    assert [report["state"] for report in told] == ["proposed", "rejected"]
-    assert told[0]["hooks"] == []
-
-
 # ---------------------------------------------------------------- what it says
 
 
@@ -273,7 +266,7 @@ def test_h02_the_daemons_death_ends_its_hooks(repo: Path, sandboxed: bool, mark:
     )
     wait_for(lambda: len(running(mark)) == 2)
     daemon.kill()
-    daemon.wait()
+    daemon.wait(60)
     wait_for(lambda: not running(mark))
     configure(repo, hook("true"))
     patchq("run", cwd=repo)
@@ -504,7 +497,7 @@ def test_proposals_are_checked_at_the_same_time(
     meet = f"touch {tmp_path}/$PATCHQ_BATCH; until {both}; do sleep .05; done"
     configure(repo, hook(meet, timeout_seconds=WAIT_SECONDS))
     drop(repo / ".patchq", {"r.md": EDIT, "s.md": block("b.txt", "b\n", "B\n")})
-    subprocess.run([sys.executable, "-c", SLOWLY], cwd=repo, check=True)
+    subprocess.run([sys.executable, "-c", SLOWLY], cwd=repo, check=True, timeout=300)
     told = [report(repo / ".patchq", id) for id in ("r", "s")]
     assert [one["hooks"][0]["exit"] for one in told] == [0, 0]
 
@@ -582,15 +575,6 @@ def test_a_hook_that_is_told_can_be_kept_from_the_network(repo: Path, tmp_path: 
     assert [where for _, where in seen] == [str(repo / ".git")] * 2, "no files of a branch"
     here = os.readlink("/proc/self/ns/net")
     assert [space == here for space, _ in seen] == [True, False]
-
-
-def test_what_a_hook_said_is_logged_as_the_configuration_has_it(repo: Path) -> None:
-    tell = "printf 'its \\033[31mkey: %s' ghp_" + "a1B2c3D4e5F6" * 3 + "; exit 1"
-    settle(repo, good=EDIT)
-    configure(repo, hook(tell, "post-commit"), log={"format": "json"})
-    (line,) = fresh("accept", "good", cwd=repo).err.splitlines()
-    told = json.loads(line)
-    assert (told["level"], told["message"]) == ("warning", "(the text holds a GitHub token)")
 
 
 # ---------------------------------------------------------------- git's own hooks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import socket
@@ -264,16 +263,6 @@ def test_h13_a_batchs_code_reaches_nothing_of_the_operators(
         depth = () if place == base else ("-maxdepth", "1")
         command = ["find", place, *depth, "-name", f"{MARK}*"]
         assert not subprocess.run(command, capture_output=True).stdout
-
-
-def test_h13_what_a_batchs_code_read_is_not_shown_encoded(there: Path) -> None:
-    """Where an operator showed too much, it is not repeated."""
-    encode = "import base64; print(base64.b64encode(open('/etc/passwd', 'rb').read()).decode())"
-    configure(there, {"run": f'python3 -c "{encode}"; exit 1'})
-    verdict = told(there, "r", code=1)
-    (output,) = [run["output"] for run in verdict["hooks"]]
-    assert output.startswith("(left out: ")
-    assert base64.b64encode(b"root:x")[:8].decode() not in json.dumps(verdict)
 
 
 def test_h13_a_work_tree_that_was_moved_leads_nobody_astray(there: Path) -> None:

@@ -75,9 +75,9 @@ def _setting(file: Path, key: str) -> str | None:
         raise misconfigured(error) from None
     words = ("config", "--file", os.fspath(file), "--no-includes", "--get", key)
     done = Git(directory=file.parent).run(*words)
-    if done.returncode > 1:
-        raise RepositoryFault(f"cannot read {file}: {os.fsdecode(done.stderr).strip()}")
-    return os.fsdecode(done.stdout).removesuffix("\n") or None
+    if done.code not in (0, 1):
+        raise RepositoryFault(f"cannot read {file}: {done.complaint}")
+    return done.text or None
 
 
 def record(repo: Repository, home: Home) -> None:

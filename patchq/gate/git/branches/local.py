@@ -69,10 +69,9 @@ class LocalBranches(Branches):
     def _make(self, move: BranchMove) -> Moved:
         unsure: set[str] = set()
         try:
-            made = self._moved(move, unsure)
+            return Moved(self._moved(move, unsure), unsure=unsure)
         except (Busy, ObjectDamaged, CannotFollow) as fault:
             return Moved(False, fault)
-        return Moved(made, unsure=unsure)
 
     def _moved(self, move: BranchMove, unsure: set[str]) -> bool:
         from patchq.gate.git import refs

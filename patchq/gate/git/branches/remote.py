@@ -23,15 +23,17 @@ import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic
+from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from patchq.gate.errors import Declined, Fault, InDoubt, Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import Branches, BranchMove, Moved
-from patchq.gate.git.branches.pushing import PushAnswer, Remote
+from patchq.gate.git.command import MOST_WORDS, Done, redacted, remotely
 from patchq.gate.git.repository import Repository
-from patchq.gate.git.transport import Done
 from patchq.gate.report.message import trailers
 
 _LOG = logging.getLogger("patchq")
@@ -44,28 +46,109 @@ _LOCKED = re.compile(r"cannot lock ref|unable to update local ref|failed to lock
 Ref = tuple[str | None, str | None]
 
 
-@dataclass
-class _Chain:
-    """The moves of one branch, which follow each other: it goes from the first one's old tip to the
-    last one's new one."""
+# Answers to a push: everything moved; a branch was not where it was thought to be; a hook there
+# refused it; the remote takes nothing of the kind; it was never reached; or that is unknown.
+Kind = Literal["made", "stale", "declined", "refused", "unsent", "unknown"]
 
-    moves: list[BranchMove]
+_STALE = re.compile(
+    r"^\[rejected\]|failed to update ref|cannot lock ref|incorrect old value|reference already|"
+    r"failed to lock|unable to (lock|resolve)|atomic|fetch first"
+)
+_DECLINED = re.compile(r"hook declined")
+_NOT_PERMITTED = re.compile(
+    r"(?i)protected branch|not allowed to|permission|denied|unauthori[sz]ed|forbidden|read.?only|"
+    r"archived|quota"
+)
+_UNSENT = re.compile(
+    r"(?i)could not resolve|couldn't resolve|failed to connect|couldn't connect|"
+    r"connection (refused|timed out)|no route to host|network is unreachable|"
+    r"does not appear to be a git repository|repository .*not found|no such remote|"
+    r"unable to access|authentication failed|could not read (username|password)|"
+    r"permission denied|permission to .* denied|access denied|host key verification|"
+    r"does not support --atomic|terminal prompts disabled|dubious ownership|"
+    r"returned error: 4\d\d"
+)
+# Git's words where the connection ended on the way.
+_CUT_OFF = re.compile(r"(?i)hung up|disconnect|early eof|rpc failed|broken pipe|reset by peer")
+
+
+class PushAnswer(Struct, frozen=True):
+    """The outcome of a push, with the words for it."""
+
+    kind: Kind
+    words: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """By the refs that were rejected."""
+
+
+class Remote:
+    """A remote of the repository, by its name."""
+
+    def __init__(self, repo: Repository, name: str, seconds: float) -> None:
+        self._repo, self.name = repo, name
+        place = repo.workdir or repo.commondir
+        self._git = remotely(place, repo.setting("core.sshCommand"), seconds)
 
     @property
-    def branch(self) -> str:
-        return self.moves[0].branch
+    def known(self) -> bool:
+        """True if git's configuration has it."""
+        return bool(self._repo.setting(f"remote.{self.name}.url"))
 
-    @property
-    def old(self) -> str | None:
-        return self.moves[0].old
+    def fetch(self, refspecs: Sequence[str]) -> Done:
+        """Bring the remote-tracking refs up to date, and take away those of branches that went."""
+        return self._git.run(
+            "fetch",
+            *("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
+            *("--no-show-forced-updates", "--refmap=", "--prune", self.name, *refspecs),
+        )
 
-    @property
-    def new(self) -> str | None:
-        return self.moves[-1].end
+    def push(self, moves: Mapping[str, tuple[str | None, str | None]], *options: str) -> PushAnswer:
+        """Move all of these refs (full name -> old and new), or none."""
+        leases = (f"--force-with-lease={ref}:{old or ''}" for ref, (old, _) in moves.items())
+        specs = (f"{new or ''}:{ref}" for ref, (_, new) in moves.items())
+        return _answer(
+            self._git.run(
+                *("-c", f"remote.{self.name}.mirror=false"),
+                "push",
+                *("--porcelain", "--atomic", "--no-verify", "--recurse-submodules=no"),
+                *options,
+                *leases,
+                self.name,
+                *specs,
+            ),
+            moves,
+        )
 
-    @property
-    def commits(self) -> tuple[str, ...]:
-        return tuple(commit for move in self.moves for commit in move.commits)
+
+def _answer(done: Done, moves: Mapping[str, object]) -> PushAnswer:
+    flags: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    for line in done.out.decode("utf-8", "replace").splitlines():
+        flag, _, rest = line.partition("\t")
+        spec, _, summary = rest.partition("\t")
+        ref = spec.partition(":")[2]
+        if len(flag) == 1 and ref in moves:
+            flags[ref] = flag
+            if flag == "!":
+                reasons[ref] = summary
+    if done.code == 0 and flags.keys() == moves.keys() and not reasons:
+        return PushAnswer("made")
+    words = done.words
+    if done.code is None or not reasons:
+        sent = (
+            done.code is None
+            or _CUT_OFF.search(done.complaint)
+            or not _UNSENT.search(done.complaint)
+        )
+        return PushAnswer("unknown" if sent else "unsent", words)
+    others = [reason for reason in reasons.values() if not _STALE.search(reason)]
+    if not others:
+        return PushAnswer("stale", words, reasons)
+    named = "; ".join(dict.fromkeys(others))
+    text = redacted(f"{words} ({named})" if words not in named else named)[:MOST_WORDS]
+    if _DECLINED.search(named) and not _NOT_PERMITTED.search(f"{named} {words}"):
+        return PushAnswer("declined", text, reasons)
+    return PushAnswer("refused", text, reasons)
 
 
 class RemoteBranches(Branches):
@@ -148,10 +231,10 @@ class RemoteBranches(Branches):
             done = self._remote.fetch(self._refspecs(lanes))
             if done.code == 0:
                 break
-            missing = _MISSING.search(done.err)
+            missing = _MISSING.search(done.complaint)
             if missing and missing[1] not in self._globs:
                 self._globs.add(missing[1])
-            elif not _LOCKED.search(done.err):
+            elif not _LOCKED.search(done.complaint):
                 raise self._left_alone(*self._unfetched(done))
             else:
                 lanes = self._lanes  # what is in the way may be of a branch that is gone there
@@ -222,9 +305,9 @@ class RemoteBranches(Branches):
         if tip and answer.kind not in ("made", "stale"):
             raise Unreachable(*self._untaken(answer, branch))
 
-    def _push(self, chains: Sequence[_Chain]) -> PushAnswer:
+    def _push(self, chains: Sequence[BranchMove]) -> PushAnswer:
         wanted: dict[str, Ref] = {
-            f"refs/heads/{chain.branch}": (chain.old, chain.new) for chain in chains
+            f"refs/heads/{chain.branch}": (chain.old, chain.end) for chain in chains
         }
         began = monotonic()
         answer = self._remote.push(wanted)
@@ -239,20 +322,15 @@ class RemoteBranches(Branches):
             _LOG.info("pushing to %s: %s: %s", self.remote, answer.kind, answer.words)
         return answer
 
-    def _follow(self, chain: _Chain) -> None:
+    def _follow(self, chain: BranchMove) -> None:
         """Set the remote-tracking ref to the branch after the push.
 
         Git does that by itself where it is configured to fetch the branch; and the next fetch
         would."""
-        ref, last = self._tracking(chain.branch), chain.moves[-1]
         with suppress(Fault):
-            now = self._repo.ref_target(ref)
-            if now != chain.new and last.end is None and now:
-                refs.delete(self._repo, ref, now)
-            elif now != chain.new and last.end is not None:
-                refs.move(self._repo, ref, now, last.end, last.log, last.who)
+            refs.put(self._repo, self._tracking(chain.branch), chain.end, chain.log, chain.who)
 
-    def _ask(self, chains: Sequence[_Chain]) -> tuple[dict[str, str], bool]:
+    def _ask(self, chains: Sequence[BranchMove]) -> tuple[dict[str, str], bool]:
         """The commits that are on their branches, each with the one that it is there as; and
         whether nothing more of the push can land, as a branch is not where it expects it."""
         self._until = 0.0
@@ -269,7 +347,7 @@ class RemoteBranches(Branches):
             landed |= self._landed(chain)
         return landed, any(self.tip(chain.branch) != chain.old for chain in chains)
 
-    def _landed(self, chain: _Chain) -> dict[str, str]:
+    def _landed(self, chain: BranchMove) -> dict[str, str]:
         tip, repo = self.tip(chain.branch), self._repo
         if tip is None:
             return {}
@@ -292,7 +370,9 @@ class RemoteBranches(Branches):
             for name in _names(commit.message)
         }
 
-    def _why_not(self, answer: PushAnswer, chains: Sequence[_Chain], certain: bool) -> Fault | None:
+    def _why_not(
+        self, answer: PushAnswer, chains: Sequence[BranchMove], certain: bool
+    ) -> Fault | None:
         """Return the fault of the moves that were not made; None: decide again."""
         if answer.kind == "declined":
             alone = sum(len(chain.commits) or 1 for chain in chains) == 1
@@ -322,24 +402,21 @@ class RemoteBranches(Branches):
         return Moved(False, fault, there)
 
 
-def _chains(moves: Sequence[BranchMove]) -> tuple[list[_Chain], list[BranchMove]]:
-    """The moves by their branches, and those that do not go on from the one before, or stand on
-    one that does not."""
-    chains: dict[str, _Chain] = {}
+def _chains(moves: Sequence[BranchMove]) -> tuple[list[BranchMove], list[BranchMove]]:
+    """The moves, those of one branch as a single one; and those that do not go on from the one
+    before, or stand on one that does not."""
+    chains: dict[str, BranchMove] = {}
     lost: list[BranchMove] = []
-    broken = set[str | None]()
     for move in moves:
         chain = chains.get(move.branch)
-        if not broken.isdisjoint((move.branch, move.behind)):
-            pass
+        broken = {one.branch for one in lost}
+        if {move.branch, move.behind} & broken or (chain and chain.end != move.old):
+            lost.append(move)
         elif chain is None:
-            chains[move.branch] = _Chain([move])
-            continue
-        elif chain.new == move.old:
-            chain.moves.append(move)
-            continue
-        broken.add(move.branch)
-        lost.append(move)
+            chains[move.branch] = move
+        else:
+            through = [*((commit, chain.log) for commit in chain.commits), *move.through]
+            chains[move.branch] = replace(move, old=chain.old, through=through)
     return list(chains.values()), lost
 
 

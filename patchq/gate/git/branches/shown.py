@@ -14,8 +14,7 @@ from patchq.gate.errors import Fault
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.branches.local import LocalBranches
-from patchq.gate.git.branches.pushing import Remote
-from patchq.gate.git.branches.remote import RemoteBranches
+from patchq.gate.git.branches.remote import Remote, RemoteBranches
 from patchq.gate.git.checkout import Checkout
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
@@ -55,31 +54,22 @@ class Copies:
         for root, commit in commits.items():
             moves[records.BRANCHES + root] = self.there(root), commit
             if commit:  # before the push, so that a crash between the two is none
-                self._move(self._place + root, commit, who)
+                self._put(self._place + root, commit, who)
         answer = self._remote.push(moves)
         if answer.kind != "made":
             return answer.words
         for root, commit in commits.items():
-            tracking = self._tracking + records.branch(root)
-            if commit:
-                self._move(tracking, commit, who)
-            else:
-                self.forget(root)
-                self._drop(tracking)
+            self._put(self._tracking + records.branch(root), commit, who)
+            if commit is None:
+                self.forget(root, who)
         return None
 
-    def forget(self, root: str) -> None:
+    def forget(self, root: str, who: Identity) -> None:
         """Drop the record of a copy that is not there any more."""
-        self._drop(self._place + root)
+        self._put(self._place + root, None, who)
 
-    def _move(self, name: str, commit: str, who: Identity) -> None:
-        now = self._repo.ref_target(name)
-        if now != commit:
-            refs.move(self._repo, name, now, commit, "patchq: publish", who)
-
-    def _drop(self, name: str) -> None:
-        if now := self._repo.ref_target(name):
-            refs.delete(self._repo, name, now)
+    def _put(self, name: str, commit: str | None, who: Identity) -> None:
+        refs.put(self._repo, name, commit, "patchq: publish", who)
 
 
 class ShownBranches(Branches):

@@ -33,7 +33,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from pathlib import Path, PurePath
-from subprocess import CompletedProcess
 
 from patchq.gate.errors import (
     CannotFollow,
@@ -44,8 +43,7 @@ from patchq.gate.errors import (
     RepositoryFault,
 )
 from patchq.gate.git import files
-from patchq.gate.git.branches.backup import keep
-from patchq.gate.git.branches.disk_reservation import reserve
+from patchq.gate.git.branches.way_back import keep, reserve
 from patchq.gate.git.checkout import (
     Checkout,
     checkouts,
@@ -57,7 +55,7 @@ from patchq.gate.git.checkout import (
     pathspec,
     same_entry,
 )
-from patchq.gate.git.command import complaint
+from patchq.gate.git.command import Done
 from patchq.gate.git.faults import failure
 from patchq.gate.git.lock_files import WAIT_SECONDS, LockFile, leftovers
 from patchq.gate.git.objects import BLOB, LINK, Leaf, is_blob, is_regular, object_id
@@ -104,19 +102,14 @@ class Follow:
         self._lock = LockFile.write(gitdir, _SUFFIX, json.dumps(names).encode() + b"\n")
         try:
             self._lock.hold(gitdir / "index.lock", self.wait, self.cut)
-            found = self._paths_in_the_way()
-            if not found:
-                found = self._begin()
-        except (ObjectDamaged, ObjectsGone):
+            found = self._paths_in_the_way() or self._begin()
+        except BaseException as stuck:
             self._free()
-            raise
-        except RepositoryFault as stuck:
-            self._free()
+            objects = isinstance(stuck, ObjectDamaged | ObjectsGone)
+            if objects or not isinstance(stuck, RepositoryFault):
+                raise
             hint = f"see what keeps git from writing in {self.checkout.workdir}"
             raise CannotFollow(stuck.message, stuck.hint or hint) from stuck
-        except BaseException:
-            self._free()
-            raise
         if found:
             self._free()
         return found
@@ -141,8 +134,7 @@ class Follow:
     def _begin(self) -> list[str]:
         """Update the files and the copy; the paths that came in the way since they were clean."""
         gitdir, repo, workdir = self.checkout.gitdir, self.checkout.repo, self.checkout.workdir
-        kept = json.dumps(sorted(self._kept)).encode() if self._kept else b""
-        files.write_all(self._lock.fd, kept + _BEGUN)
+        files.write_all(self._lock.fd, json.dumps(sorted(self._kept)).encode() + _BEGUN)
         self._lock.flush()
         _copy_index(gitdir, self._copy)
         if self.backup:
@@ -154,9 +146,9 @@ class Follow:
             raise
         self._torn = True
         try:
-            # Git switches past files that the copy has with the result already.
-            _enter(self.checkout, self._copy, {path: self._results[path] for path in self._kept})
-            if self._kept:
+            if self._kept:  # git switches past files that the copy has with the result already
+                kept = {path: results(self._changes)[path] for path in self._kept}
+                _enter(self.checkout, self._copy, kept)
                 _refresh(self.checkout, sorted(self._kept), self._copy)
             fault = self._switch(self.old, self.new)
         except (Fault, OSError):
@@ -174,7 +166,8 @@ class Follow:
         """Undo what was done of it, wherever files and index are by now."""
         self._reserved.close()
         _settle(self.checkout, self.old, self.new, self.old, self._copy, self._kept)
-        _enter(self.checkout, self._copy, self._kept)
+        if self._kept:
+            _enter(self.checkout, self._copy, self._kept)
         _publish(self._copy, self.checkout)
         self._torn = False
         self._drop_copies()
@@ -192,13 +185,9 @@ class Follow:
     def _changes(self) -> Changes:
         return self.checkout.repo.changes(self.old, self.new)
 
-    @cached_property
-    def _results(self) -> dict[str, Leaf | None]:
-        return results(self._changes)
-
     def _paths_in_the_way(self) -> list[str]:
         found = dirty(self.checkout, self.old, {*self._changes, *self.touched})
-        left = dirty(self.checkout, self.old, found, self._results) if found else []
+        left = dirty(self.checkout, self.old, found, results(self._changes)) if found else []
         kept = sorted(set(found) - set(left))
         entries = entries_of(self.checkout, kept) if kept else {}
         self._kept = {path: entries[path][1:] if path in entries else None for path in kept}
@@ -217,11 +206,11 @@ class Follow:
         short = self._why(_refresh(self.checkout, sorted(self._changes), self._copy))
         return short if isinstance(short, DiskFault) else self._why(switch())
 
-    def _why(self, done: CompletedProcess[bytes]) -> Fault | None:
+    def _why(self, done: Done) -> Fault | None:
         """The fault of a git that failed."""
-        if not done.returncode:
+        if done.code == 0:
             return None
-        workdir, words = self.checkout.workdir, complaint(done) or f"git gave {done.returncode}"
+        workdir, words = self.checkout.workdir, done.complaint or f"git gave {done.code}"
         return failure(f"cannot update {workdir}", words, workdir)
 
     def _free(self) -> None:
@@ -278,8 +267,7 @@ def _recover_one(repo: Repository, lock: LockFile, gitdir: Path) -> Path | None:
     first, _, rest = lock.own.read_bytes().partition(b"\n")
     if not rest.endswith(_BEGUN):
         return None
-    kept = json.loads(rest.removesuffix(_BEGUN) or b"[]")
-    names = json.loads(first)
+    kept, names = json.loads(rest.removesuffix(_BEGUN) or b"[]"), json.loads(first)
     branch, old, new = names["branch"], names["old"], names["new"]
     places = [at for at in checkouts(repo, branch) if at.gitdir == gitdir]
     if not places:
@@ -306,21 +294,19 @@ def _settle(
     _copy_index(checkout.gitdir, copy)
     changes = checkout.repo.changes(old, new)
     entries = entries_of(checkout, sorted(changes), copy)
-    lines, outdated = [], []
+    entered, outdated = dict[str, Leaf | None](), []
     for path, sides in changes.items():
         if target == old and path in kept:
             continue
         if not any(same_entry(entries.get(path), side) for side in sides):
             continue
         leaf = sides[target == new]
-        lines.append(_line(path, leaf))
+        entered[path] = leaf
         there = leaf is not None and holds(checkout.workdir, path, leaf)
         if not there and _is_between(checkout, path, changes):
             outdated.append((path, leaf))
     # Replacing a file by a directory, or the reverse, needs the deletion first.
-    checkout.git.output(
-        "update-index", "-z", "--index-info", index=copy, stdin=b"".join(sorted(lines))
-    )
+    _enter(checkout, copy, dict(sorted(entered.items(), key=lambda entry: entry[1] is not None)))
     for path, leaf in outdated:
         if leaf is None and obstacle(checkout.workdir, path) is None:  # never through a link
             _delete(checkout.workdir, path)
@@ -340,17 +326,11 @@ def results(changes: Changes) -> dict[str, Leaf | None]:
     }
 
 
-def _line(path: str, leaf: Leaf | None) -> bytes:
-    """Return the line by which `git update-index -z --index-info` enters a path."""
-    mode, oid = leaf or (0, "0" * 40)
-    return b"%o %s\t%s\0" % (mode, oid.encode(), os.fsencode(path))
-
-
 def _enter(checkout: Checkout, index: Path, entries: Mapping[str, Leaf | None]) -> None:
     """Set the entries of an index."""
-    if entries:
-        lines = b"".join(_line(path, leaf) for path, leaf in entries.items())
-        checkout.git.output("update-index", "-z", "--index-info", index=index, stdin=lines)
+    leaves = {os.fsencode(path): leaf or (0, "0" * 40) for path, leaf in entries.items()}
+    lines = [b"%o %b\t%b\0" % (leaf[0], leaf[1].encode(), path) for path, leaf in leaves.items()]
+    checkout.git.output("update-index", "-z", "--index-info", index=index, stdin=b"".join(lines))
 
 
 def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
@@ -373,10 +353,10 @@ def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
     texts = (data, data.replace(b"\r\n", b"\n"))
     if any(checkout.repo.raw(oid).startswith(text) for oid in oids for text in texts):
         return True
-    return checkout.git.run("hash-object", "--", path).stdout.decode().strip() in oids
+    return checkout.git.run("hash-object", "--", path).text in oids
 
 
-def _refresh(checkout: Checkout, paths: list[str], index: Path) -> CompletedProcess[bytes]:
+def _refresh(checkout: Checkout, paths: list[str], index: Path) -> Done:
     """Renew the times of the paths' entries in the index where the content is the same."""
     own = (path for path in paths if obstacle(checkout.workdir, path) is None)
     places = ((path, checkout.workdir / path) for path in own)
@@ -406,11 +386,9 @@ def _copy_index(gitdir: Path, copy: Path) -> None:
     writes into an index, so that a link will do where one can be made."""
     for old in (copy, copy.with_name(f"{copy.name}.lock")):  # of a killed git
         old.unlink(missing_ok=True)
-    with suppress(FileNotFoundError):
+    if (gitdir / "index").exists():
         try:
             os.link(os.path.realpath(gitdir / "index"), copy)
-        except FileNotFoundError:
-            raise
         except OSError:  # as of another user's, in a shared repository
             shutil.copy2(gitdir / "index", copy)
 

@@ -1,5 +1,10 @@
-"""`worktree.backup`: a copy of each file of a work tree that is about to be updated.
+"""The way back of a work tree that is about to be updated: room for it, and copies of its files.
 
+Who runs out of room half-way needs some to undo what it did: new files, a new index, descriptors
+for a git that does it.  So these are taken first, by files without a name that no crash leaves, and
+given back when they are needed.  Where they cannot be had, nothing was begun.
+
+With `worktree.backup` each file that changes is copied.
 `a.py` is kept as `a.py.bak`, and where that is taken as `a.py.bak.2`, `.3`, …; an older copy is
 never overwritten.  One line of `info/exclude` for each path keeps its copies out of `git status`.
 """
@@ -9,8 +14,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Container, Iterable
-from contextlib import suppress
+import tempfile
+from collections.abc import Container, Iterable, Mapping
+from contextlib import ExitStack, suppress
+from errno import EINVAL, EOPNOTSUPP
 from itertools import count
 from pathlib import Path
 
@@ -18,6 +25,7 @@ from patchq.gate.errors import DiskFault
 
 _SPECIAL = re.compile(r"([\\*?\[ !#])")
 _ESCAPED = r"\\\1"
+_DESCRIPTORS = 12  # needed to start a process and to talk to it
 
 
 def keep(commondir: Path, workdir: Path, paths: Iterable[str]) -> list[Path]:
@@ -60,3 +68,26 @@ def _copy(place: Path, reserved: Container[Path]) -> Path:
                 shutil.copy2(place, copy)
             return copy
     raise AssertionError("numbers do not end")
+
+
+def reserve(sizes: Mapping[Path, int]) -> ExitStack:
+    """Take so many bytes on the file system of each of the directories, a file that can be made
+    there, and descriptors, until the answer is closed.  `DiskFault` if they cannot be had."""
+    place = Path()
+    with ExitStack() as kept:
+        try:
+            for place, size in sizes.items():
+                file = kept.enter_context(tempfile.TemporaryFile(dir=place, prefix="patchq-"))
+                try:
+                    os.posix_fallocate(file.fileno(), 0, max(1, size))
+                except OSError as error:
+                    if error.errno not in (EINVAL, EOPNOTSUPP):  # not on every file system
+                        raise
+            for _ in range(_DESCRIPTORS):
+                kept.callback(os.close, os.open(place, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as error:
+            raise DiskFault(
+                f"there is no room to work in {place}, so nothing was begun: {error.strerror}",
+                "make room, then start patchq again; nothing was lost",
+            ) from error
+        return kept.pop_all()
