@@ -72,7 +72,7 @@ def judge_staged(session: Session) -> list[Refusal]:
     tree = git.output("write-tree").decode().strip()
     commit = git.output("commit-tree", tree, "-p", head, "-m", _MAIL).decode().strip()
     found = [*checks.secrets_in_words("", _author(git, workdir))]
-    found += _errors(checks.judge_commit(session, head, commit))
+    found += checks.judge_commit(session, head, commit).errors
     if not found:
         found = _asked(session, _MAIL, session.repo.head_branch() or "", head, commit, _BOTH)
     return [Refusal(problem) for problem in found]
@@ -146,7 +146,7 @@ def _of_commit(
     parent = parents[0] if parents else _nothing(git)
     changed = [set(repo.changes(other, commit)) for other in parents[1:]]
     own = set.intersection(*changed) if changed else None
-    errors = _errors(checks.judge_commit(session, parent, commit, own))
+    errors = checks.judge_commit(session, parent, commit, own).errors
     if not errors and own is None:
         errors = _asked(session, _PUSH, branch, parent, commit, _PLAN)
     yield from errors
@@ -156,10 +156,6 @@ def _nothing(git: Git) -> str:
     """Return a commit without files, as the parent of the first one."""
     tree = git.output("hash-object", "-t", "tree", "-w", os.devnull).decode().strip()
     return git.output("commit-tree", tree, "-m", "Nothing").decode().strip()
-
-
-def _errors(judgement: checks.Judgement) -> list[Problem]:
-    return [problem for problem in judgement.problems if problem.severity == "error"]
 
 
 def _asked(
@@ -194,8 +190,7 @@ def _asked(
     with ExitStack() as scratch:
         asking = replace(session, config=config, engine=_engine(session, scratch))
         (decision,) = presubmit.check([decision], asking, unchanged=True)
-    errors = [problem for problem in decision.problems if problem.severity == "error"]
-    return errors or ([] if decision.lands else list(decision.problems))
+    return decision.errors or ([] if decision.lands else list(decision.problems))
 
 
 def _engine(session: Session, scratch: ExitStack) -> Callable[[], Engine]:

@@ -29,8 +29,8 @@ class Judgement(Struct, frozen=True):
     diff: str = ""
 
     @property
-    def refused(self) -> bool:
-        return any(problem.severity == "error" for problem in self.problems)
+    def errors(self) -> list[Problem]:
+        return [problem for problem in self.problems if problem.severity == "error"]
 
 
 def judge(changes: Sequence[FileChange], before: Tree, session: Session) -> Judgement:

@@ -98,6 +98,11 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
         return self.state in COMMITTED
 
     @property
+    def errors(self) -> list[Problem]:
+        """Its problems without the warnings."""
+        return [problem for problem in self.problems if problem.severity == "error"]
+
+    @property
     def log(self) -> str:
         """Its line in a reflog."""
         return f"patchq: {self.id}: {self.subject}"

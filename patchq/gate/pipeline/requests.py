@@ -100,11 +100,10 @@ class RequestDesk:
 
     def refused(self, report: Report) -> None:
         """Send the retry prompt on, if another answer may mend the refusal of this one."""
-        errors = [p.code for p in report.problems if p.severity == "error"]
         most = self.session.config.llm.auto_retry
         if (
             not report.attempts
-            or any(code.startswith(_NOT_THE_MODELS) for code in errors)
+            or any(error.code.startswith(_NOT_THE_MODELS) for error in report.errors)
             or self._the_model() is None
             or self.session.stop.is_set
             or _tried(self.session, report) >= most

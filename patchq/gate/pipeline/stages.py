@@ -324,7 +324,7 @@ def checked(
     judgement = checks.judge(changes, session.repo.tree(tip), session)
     problems = (*decision.problems, *judgement.problems)
     decision = replace(decision, diff=judgement.diff, problems=problems)
-    if judgement.refused:
+    if judgement.errors:
         return decision.with_verdict("rejected")
     return replace(decision, changes=tuple(changes)) if decision.choice.dry_run else decision
 

@@ -72,10 +72,13 @@ def _answered_by(send: str | None, text: str) -> str:
 def _refused(report: Report, send: str | None) -> list[str]:
     """Return what to send again; where no model answered, that, and the prompt to send by hand."""
     text = _answered_by(send, report.retry.prompt or retry.NOTHING_APPLIED)
-    errors = [problem for problem in report.problems if problem.severity == "error"]
-    if not all(problem.code.startswith("llm.") for problem in errors):
+    if not all(problem.code.startswith("llm.") for problem in report.errors):
         return [text]
-    return [*_sections(report, errors, person=True), "## The prompt, to send by hand", fence(text)]
+    return [
+        *_sections(report, report.errors, person=True),
+        "## The prompt, to send by hand",
+        fence(text),
+    ]
 
 
 _FORESEEN = (

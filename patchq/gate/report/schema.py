@@ -229,6 +229,11 @@ class Report(Struct, frozen=True, kw_only=True):
     retry: RetryEntry = RetryEntry()
     timings: Mapping[str, float] = {}
 
+    @property
+    def errors(self) -> list[ProblemEntry]:
+        """The problems that refuse the batch, without the warnings."""
+        return [problem for problem in self.problems if problem.severity == "error"]
+
 
 class CommittedReport(Report, frozen=True, kw_only=True):
     """A report on a batch that has a commit, on the branch or waiting for it."""

@@ -162,7 +162,7 @@ def _content(session: Session, commit: str) -> tuple[str, ...]:
 
 
 def errors_of(decision: Decision) -> tuple[Problem, ...]:
-    errors = tuple(problem for problem in decision.problems if problem.severity == "error")
+    errors = tuple(decision.errors)
     return errors or decision.problems
 
 
@@ -177,7 +177,7 @@ def obstacles(decision: Decision, again: str) -> tuple[Problem, ...]:
         message = f"all that {decision.id} changes is on {decision.target} already"
         hint = None if decision.choice.dry_run else f"`patchq discard {decision.id}`"
         return (Problem("match.identical", message, hint),)
-    if any(problem.severity == "error" for problem in decision.problems):
+    if decision.errors:
         return errors_of(decision)
     waits = [one for one in decision.problems if one.code in (*_CURES, "worktree.unseen")]
     return tuple(_stops(one, again) for one in waits or decision.problems[-1:])

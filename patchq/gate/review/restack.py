@@ -451,7 +451,7 @@ def _stays(report: Report, footing: Stack, decision: Decision) -> Problem:
             severity="warning",
         )
     gone = _lost(decision)
-    error = gone or next(p for p in decision.problems if p.severity == "error")
+    error = gone or decision.errors[0]
     hint = f"`patchq discard {id}`, or send it again with `retries: {id}` without what is gone"
     if footing.commit:
         where = report.target if footing.on is None else records.branch(footing.on)
