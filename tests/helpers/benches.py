@@ -15,7 +15,7 @@ def python(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(_CHECKOUT)}
     command = [sys.executable, *words]
     return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=280
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=560
     )
 
 
