@@ -80,7 +80,7 @@ def test_failed_write_can_be_repeated(path: Path, files: int) -> None:
 
 
 @pytest.mark.parametrize("files", [FEW, MANY])
-def test_repack_takes_nothing_that_is_about_to_land(path: Path, files: int) -> None:
+def test_g05_repack_takes_nothing_that_is_about_to_land(path: Path, files: int) -> None:
     repo = Repository.open(path)
     oid = commit(repo, files)
     repo.write_objects()

@@ -351,7 +351,7 @@ COMMITS = 'for i in $(seq {n}); do until git commit -q --allow-empty -m "git $i"
 PACKS = "while [ ! -e {stop} ]; do git pack-refs --all --prune; done"
 
 
-def test_no_update_is_lost_beside_git(path: Path, tmp_path: Path) -> None:
+def test_g01_no_update_is_lost_beside_git(path: Path, tmp_path: Path) -> None:
     """Nothing of ours stands on another tip than the one that it was compared with, and nothing is
     missing but what git itself passed over.
 
