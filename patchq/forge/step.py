@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from patchq.forge import words
 from patchq.forge.contract import CommitStatus, Conversation, PullRequest, Remark, Thread, seconds
 from patchq.forge.people import Deciders
-from patchq.forge.writing import Action, Writer
+from patchq.forge.writing import Action, Writer, note
 from patchq.gate.git import records
 from patchq.gate.report.schema import CommittedReport, Report, waits_for_its_agent
 from patchq.gate.review import errands
@@ -26,8 +26,7 @@ LANDED = frozenset({"accepted", "applied", "reverted"})
 
 def push(root: str, commit: str) -> Action:
     """Have the copy of a proposal end at a commit."""
-    line = f"push {records.branch(root)} at {commit[:12]}"
-    return Action(line, lambda to: to.push(root, commit))
+    return Action(f"push {records.branch(root)} at {commit[:12]}", lambda to: to.push(root, commit))
 
 
 def remove(root: str) -> Action:
@@ -42,28 +41,31 @@ def edit(number: int, what: dict[str, str]) -> Action:
     return Action(line, lambda to: to.forge.edit(number, **what), number)
 
 
-def note(number: int, text: str, key: str) -> Action:
-    """Comment on a request, once for each key."""
-    return Action(f"comment on #{number}: {text}", lambda to: to.note(number, text, key), number)
-
-
 def reply(number: int, thread: Thread, text: str, key: str) -> Action:
     """Answer in a thread."""
-    line = f"answer in {thread.path} of #{number}: {text}"
     signed = words.signed(text, key)
-    return Action(line, lambda to: to.forge.reply(number, thread, signed), number)
+    return Action(
+        f"answer in {thread.path} of #{number}: {text}",
+        lambda to: to.forge.reply(number, thread, signed),
+        number,
+    )
 
 
 def resolve(number: int, thread: Thread) -> Action:
     """Resolve a thread."""
-    line = f"resolve the thread in {thread.path} of #{number}"
-    return Action(line, lambda to: to.forge.resolve(thread), number)
+    return Action(
+        f"resolve the thread in {thread.path} of #{number}",
+        lambda to: to.forge.resolve(thread),
+        number,
+    )
 
 
 def set_status(commit: str, status: CommitStatus) -> Action:
     """Set patchq's status of a commit."""
-    line = f"status of {commit[:12]}: {status.state}, {status.text}"
-    return Action(line, lambda to: to.set_status(commit, status))
+    return Action(
+        f"status of {commit[:12]}: {status.state}, {status.text}",
+        lambda to: to.set_status(commit, status),
+    )
 
 
 def decide(line: str, number: int, errand: errands.Errand) -> Action:

@@ -36,6 +36,11 @@ class Action(Struct, frozen=True):
         return self.words
 
 
+def note(number: int, text: str, key: str) -> Action:
+    """Comment on a request, once for each key."""
+    return Action(f"comment on #{number}: {text}", lambda to: to.note(number, text, key), number)
+
+
 class Writer:
     """Both sides as they are written; `warn` is given what is in the way."""
 
@@ -72,9 +77,7 @@ class Writer:
         if action.number is not None:
             key = f"refused {words.digest(str(action) + why)}"
             text = f"patchq could not {words.code(str(action))}: {words.code(why)}"
-            number = action.number
-            line = f"comment on #{number}: {text}"
-            self.carry_out(Action(line, lambda to: to.note(number, text, key), number))
+            self.carry_out(note(action.number, text, key))
 
     def push(self, root: str, commit: str | None) -> None:
         """Have a copy end at a commit; None takes it away."""

@@ -260,28 +260,28 @@ class Fake:
         if request.url.path.endswith("/graphql") and self.has_graphql:
             return self._graphql(body)
         path = unquote(request.url.raw_path.decode().partition("?")[0].removeprefix(self.prefix))
-        handlers = {**_ROUTES}
-        for (method, pattern), route in handlers.items():
+        for (method, pattern), route in _ROUTES.items():
             match = re.fullmatch(pattern, path)
             if match and method == request.method:
                 operation = _operation(route.__name__, method)
-                args = dict(request.url.params)
+                args, data = dict(request.url.params), request.content or None
+                asked = MockRequest(
+                    "https://api.github.com", method.lower(), _flat(path), args=args, data=data
+                )
                 if self.judged:
-                    self._check(request, method, path, args, body)
+                    _judge().validate_request(asked)
                 code, values = route(self, *match.groups(), body if method != "GET" else args)
-                return self._response(request, operation, code, values, args)
+                return self._response(request, asked, operation, code, values, args)
         return httpx2.Response(404, json={"message": "Not Found"})
 
-    def _check(self, request: httpx2.Request, method: str, path: str, args: Any, body: Any) -> None:
-        """Fail a request that GitHub's description does not allow."""
-        data = json.dumps(body).encode() if body else None
-        whole = MockRequest(
-            "https://api.github.com", method.lower(), _flat(path), args=args, data=data
-        )
-        _judge().validate_request(whole)
-
     def _response(
-        self, request: httpx2.Request, operation: Any, code: int, values: Any, args: Any
+        self,
+        request: httpx2.Request,
+        asked: MockRequest,
+        operation: Any,
+        code: int,
+        values: Any,
+        args: Any,
     ) -> httpx2.Response:
         """Return the least answer with these values, a page of it where it is a list."""
         if code >= 400:
@@ -303,11 +303,6 @@ class Fake:
         if request.headers.get("if-none-match") == tag:
             return httpx2.Response(304, headers=headers)
         if self.judged:
-            path = _flat(unquote(request.url.path.removeprefix(self.prefix)))
-            data = request.content or None
-            asked = MockRequest(
-                "https://api.github.com", request.method.lower(), path, args=args, data=data
-            )
             _judge().validate_response(asked, MockResponse(text.encode(), status_code=code))
         return httpx2.Response(code, headers={**headers, "etag": tag}, json=found)
 

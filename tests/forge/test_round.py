@@ -19,6 +19,8 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+MERGE = "  land: merge\n"
+HOOK = "hooks:\n  - {id: no-c, stage: pre-commit, unconfined: true, run: test ! -e c.py}\n"
 accepts = pytest.mark.parametrize(
     "scene", ["  on_approve: accept\n"], indirect=True, ids=["accept"]
 )
@@ -220,7 +222,7 @@ def test_a_head_that_cannot_be_moved_is_closed_with_the_commit(scene: Scene) -> 
     assert scene.report("one")["commit"] in scene.fake.pulls[1].notes[0]["body"]
 
 
-@pytest.mark.parametrize("scene", ["  land: merge\n"], indirect=True, ids=["merge"])
+@pytest.mark.parametrize("scene", [MERGE], indirect=True, ids=["merge"])
 @pytest.mark.parametrize("mismerges", [False, True], ids=["right", "mismerged"])
 def test_the_forge_merges_what_was_accepted(scene: Scene, mismerges: bool) -> None:
     """One by one, each checked on the target as it is then."""
@@ -243,7 +245,7 @@ def test_the_forge_merges_what_was_accepted(scene: Scene, mismerges: bool) -> No
         assert scene.report(id)["state"] == "accepted"
 
 
-@pytest.mark.parametrize("scene", ["  land: merge\n"], indirect=True, ids=["merge"])
+@pytest.mark.parametrize("scene", [MERGE], indirect=True, ids=["merge"])
 def test_what_the_forge_does_not_merge_waits(scene: Scene) -> None:
     scene.propose("one", "a3 = 3", "a3 = 33")
     scene.round()
@@ -256,6 +258,19 @@ def test_what_the_forge_does_not_merge_waits(scene: Scene) -> None:
     scene.fake.fault = lambda what: None
     scene.round()
     assert (scene.report("one")["state"], scene.fake.state(1)) == ("accepted", "merged")
+
+
+@pytest.mark.parametrize("scene", [MERGE + HOOK], indirect=True, ids=["merge"])
+def test_nothing_is_merged_that_a_hook_refuses_on_the_target_of_now(scene: Scene) -> None:
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.round()
+    patchq("accept", "one", cwd=scene.clone)
+    scene.push("c.py", "y = 1\n")
+    scene.round()
+    assert scene.round() == []
+    assert (scene.fake.state(1), scene.fake.status_of(1)) == ("open", "failure")
+    assert "patchq could not `merge #1`" in scene.fake.pulls[1].notes[0]["body"]
+    assert scene.report("one")["boarded"] is None
 
 
 # ---------------------------------------------------------------- requests that people touch
