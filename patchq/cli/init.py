@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from patchq.cli import opening, output
 from patchq.cli.arguments import Argument
-from patchq.gate.api.location import Location, save
+from patchq.gate.api.location import Location, publish, save
 from patchq.gate.config import config_file
 from patchq.gate.config.schema import Config
 from patchq.gate.report import document
@@ -39,7 +39,7 @@ def make(args: Namespace, location: Location, config: Config) -> list[str]:
     # Editors look there for what the sample's first line names, as this patchq has it.
     schema = f"{document.printed(config_file.json_schema(), indent=1)}\n".encode()
     if config_file.content(queue.root / _SCHEMA) != schema:
-        save(queue.root / _SCHEMA, schema)
+        publish(queue.root / _SCHEMA, schema)
     location.keep_out_of_status(queue.root)
     lost = doctor.without_sandbox(queue.root)
     return created + ([f"{lost.message}; {lost.cure}"] if lost else [])

@@ -187,6 +187,11 @@ def _counted(report: Report) -> Mapping[Key, float]:
     return stats.counted(report)
 
 
+def publish(path: Path, data: bytes) -> None:
+    """Replace a file for all who may use the queue, as a whole."""
+    files.replace(path, data, via=path.with_suffix(".tmp"))
+
+
 def open_queue(location: Location, config: Config, closing: ExitStack) -> StoreQueue:
     """Open the queue, made if need be."""
     root = location.home / config.queue.path

@@ -106,11 +106,12 @@ def _kinds_among(data: bytes) -> set[str]:
 def in_header(header: Header, name: str) -> list[Problem]:
     """A problem for each value of a front matter, and for the name that gives an id in its place,
     that holds a secret: they end in refs, commits, reports and other batches' reports."""
-    values = {key: getattr(header, key) for key in Header.__struct_fields__}
+    fields = Header.__struct_fields__
+    values = {key: value for key in fields if (value := getattr(header, key))}
     return [
         _problem(f"the response's `{key}` looks like {kind}")
         for key, value in {"id": name, **values}.items()
-        if value and (kind := _kind(" ".join(value) if isinstance(value, tuple) else str(value)))
+        if (kind := _kind(" ".join(value) if isinstance(value, tuple) else str(value)))
     ]
 
 
