@@ -120,7 +120,7 @@ class Progress:
 def report(args: Namespace, decided: Decided, of: int = 1) -> int:
     """Print what was decided, one of so many, or why nothing was; the exit code."""
     if not decided.problems and decided.report.boarded:
-        text = f"{decided.report.id} is accepted, and waits for its train"
+        text = f"{decided.report.id} is accepted, and waits to land"
         return output.done(args, decided.report, text)
     if not decided.problems:
         output.say(args, decided.report)
