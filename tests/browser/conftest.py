@@ -140,3 +140,9 @@ def opened(chromium: Any, url: str) -> Iterator[Callable[..., Any]]:
     yield opening
     for context in contexts:
         context.close()
+
+
+def follow(tab: Any, query: str) -> None:
+    """Clicks what leads to another page, and waits until that has loaded."""
+    with tab.expect_navigation():
+        tab.click(query)

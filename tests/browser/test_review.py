@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.conftest import follow
 from tests.helpers.command import block, patchq
 from tests.helpers.gitrepo import git
 from tests.helpers.pages import ROOT
@@ -238,8 +239,7 @@ def test_a_page_of_another_site_decides_nothing(opened: Opening, url: str, repo:
         f"<form method=post action='{own}/batch/rtl/discard'><input name=commit value={commit}>"
         "<button>win</button></form>"
     )
-    tab.click("button")
-    tab.wait_for_load_state()
+    follow(tab, "button")
     tab.goto("about:blank")
     script = "([u, c]) => fetch(u, {method: 'POST', body: c, credentials: 'include', mode: 'no-cors'}).catch(() => 0)"  # noqa: E501
     tab.evaluate(script, [f"{own}/batch/rtl/discard", f"commit={commit}"])
@@ -327,12 +327,14 @@ def test_a_file_is_viewed_until_it_changes(opened: Opening, repo: Path) -> None:
         tab.goto(f"{restarted.split('/?')[0]}/batch/view")
         assert tab.is_checked("[data-viewed]"), "after a restart, too"
     tab.goto(f"{tab.own}/batch/view")
-    tab.uncheck("[data-viewed]")
-    tab.check("[data-viewed]")
+    with tab.expect_response("**/viewed"):
+        tab.uncheck("[data-viewed]")
+    with tab.expect_response("**/viewed"):
+        tab.check("[data-viewed]")
     propose(repo, view2="---\nretries: view\n---\n" + block("view.txt", "", "two\n"))
     tab.goto(f"{tab.own}/batch/view2")
     assert not tab.is_checked("[data-viewed]")
-    tab.click("text=What changed since you looked")
+    follow(tab, "text=What changed since you looked")
     assert tab.locator("[data-changed]").all_inner_texts() == ["one", "two"]
 
 

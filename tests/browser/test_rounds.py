@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import rows
+from tests.browser.conftest import follow, rows
 from tests.helpers.command import block, patchq
 from tests.helpers.gitrepo import git
 from tests.page.people import propose, state
@@ -36,10 +36,10 @@ def test_a_round_shows_what_it_changed_and_not_what_its_target_did(opened: Openi
     tab = opened("/batch/second")
     assert "round 2 of 2" in tab.inner_text("main")
     assert "ROW 20" in changed(tab)
-    tab.click("a[data-since='1']")
+    follow(tab, "a[data-since='1']")
     assert changed(tab) == ["ROW 5", "better 5", "ROW 6", "row 6"]
     assert "row twelve" not in changed(tab)
-    tab.click("a[data-since=all]")
+    follow(tab, "a[data-since=all]")
     assert changed(tab) == ["row 5", "better 5", "row 20", "ROW 20"]
 
 
@@ -183,7 +183,7 @@ def test_one_that_moved_is_shown_and_the_others_land(opened: Opening, repo: Path
     propose(repo, **{id: block(f"{id}.txt", "", "x\n") for id in ids})
     tab = opened("/?q=many-")
     tab.check("[data-whole]")
-    tab.click("[data-bar] button[value=accept]")
+    follow(tab, "[data-bar] button[value=accept]")
     tip = git("rev-parse", f"patchq/{ids[4]}", cwd=repo).strip()
     tree = git("rev-parse", f"{tip}^{{tree}}", cwd=repo).strip()
     moved = git("commit-tree", tree, "-p", tip, "-m", "by a person", cwd=repo).strip()
