@@ -36,7 +36,7 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     if args.what == "sync" and args.child:
-        from patchq.gate.service.trains import end_with_parent
+        from patchq.gate.service.children import end_with_parent
 
         end_with_parent()
     gate = opening.gate(args)

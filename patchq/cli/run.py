@@ -19,11 +19,11 @@ def run(args: Namespace) -> int:
     gate = opening.gate(args)
     config = gate.session().config
     ask = confirm.asker(args, config)
-    with gate.tenure(partial(output.say, args), ask, lasting=False) as tenure:
+    with gate.service(partial(output.say, args), ask, lasting=False) as service:
         gate.setup_log(config)
-        gate.notice_difference(tenure.session.judged_by)
+        gate.notice_difference(service.session.judged_by)
         with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next run
-            tenure.drain()
-    if tenure.control.interrupted:
+            service.drain()
+    if service.control.interrupted:
         return 130
-    return 1 if tenure.upkeep.verdicts["rejected"] else 0
+    return 1 if service.upkeep.verdicts["rejected"] else 0

@@ -18,7 +18,7 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     if args.child:
-        from patchq.gate.service.trains import end_with_parent
+        from patchq.gate.service.children import end_with_parent
 
         end_with_parent()
     gate = opening.gate(args)

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from patchq.cli import arguments, confirm, opening, output
 from patchq.gate.api import Gate
-from patchq.gate.errors import Fault, Interrupted, QueueLocked, RepositoryFault
-from patchq.gate.service.serve import log_end
-from patchq.gate.service.trains import ForgeChild, TrainChild
+from patchq.gate.errors import QueueLocked, RepositoryFault
+from patchq.gate.service.children import ForgeChild, TrainChild
 
 _START_SECONDS = 20.0
 _LOG = logging.getLogger("patchq")
@@ -40,20 +39,16 @@ def run(args: Namespace) -> int:
         ForgeChild([*words, "forge", "sync", *more]),
     )
     ask = confirm.asker(args, session.config)
-    with gate.tenure(partial(output.log_and_say, args), ask, lasting=True) as tenure:
+    with gate.service(partial(output.log_and_say, args), ask, lasting=True) as daemon:
         if sys.stderr.isatty():
             inbox = f"{session.config.queue.path}/inbox"
             output.notice(args, f"watching {inbox} for {session.target}")
-        try:
-            gate.setup_log(session.config, args.log)
-            if (other := gate.location.difference(session.judged_by)) and other[1]:
-                _LOG.warning("%s: %s", *other)
-            with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next start
-                tenure.serve(partial(gate.reload, args.log), children)
-        except Fault as fault:
-            tenure.release(fault)
-            return log_end(fault)
-    return 130 if tenure.control.interrupted else 0
+        gate.setup_log(session.config, args.log)
+        if (other := gate.location.difference(session.judged_by)) and other[1]:
+            _LOG.warning("%s: %s", *other)
+        with suppress(confirm.Quit):
+            return daemon.serve(partial(gate.reload, args.log), children)
+    return 130 if daemon.control.interrupted else 0
 
 
 def _detach(args: Namespace, gate: Gate, root: Path) -> int:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
+
+from msgspec.structs import replace
 
 from patchq.gate.api.opened import OpenedQueue
 from patchq.gate.errors import Fault, UsageError
@@ -31,7 +34,7 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.review.decide import Decided
     from patchq.gate.review.errands import Errand
     from patchq.gate.review.rows import FileRows
-    from patchq.gate.service.tenure import Tenure
+    from patchq.gate.service.serve import Service
     from patchq.llm.prompts import Task
     from patchq.llm.request import Request
 
@@ -291,20 +294,22 @@ class Gate(OpenedQueue):
 
     # ---------------------------------------------------------------- serving
 
-    def tenure(self, say: Tell, ask: Ask | None = None, *, lasting: bool) -> Tenure:
-        """Return the context in which this process works on the queue; a daemon's is `lasting`.
+    def service(self, say: Tell, ask: Ask | None = None, *, lasting: bool) -> Service:
+        """Return this process as one that works on the queue; a daemon is `lasting`.
 
         `ask` has a person confirm what would land, and `say` gets each verdict.
         """
         from patchq.gate.api import confirming
-        from patchq.gate.service.tenure import Tenure
+        from patchq.gate.service.daemon import Daemon
+        from patchq.gate.service.feed import Feeder
 
         session = self.session()
-        tenure = Tenure(session, self.location.home, say, lasting=lasting)
+        kind = Feeder if session.config.has_cluster else Daemon
+        service: Service = kind(session, self.location.home, say, lasting=lasting)
         if ask:
-            ends = tenure.is_to_end
-            tenure.ask_by(lambda claim: confirming.confirm(session, ask, ends, claim))
-        return tenure
+            confirm = partial(confirming.confirm, session, ask, lambda: service.control.stop)
+            service.session = replace(service.session, ask=confirm)
+        return service
 
     def stop(self, say: Callable[[str], None], *, now: bool) -> int | None:
         """End the process that works on the queue; return its id, or None where none does.

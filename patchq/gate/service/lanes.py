@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from patchq.gate.config.schema import Config
-from patchq.gate.errors import Fault, InDoubt, Interrupted, Unreachable
+from patchq.gate.errors import Fault, InDoubt, Unreachable
 from patchq.gate.git import records
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import worker
@@ -36,9 +36,9 @@ from patchq.gate.queue.lock import Lock
 from patchq.gate.report.schema import Report
 from patchq.gate.review import errands
 from patchq.gate.service import cluster
-from patchq.gate.service.feed import lane_by
-from patchq.gate.service.serve import LOOK_SECONDS, Control, Daemon, Followers, log_end
-from patchq.gate.service.upkeep import Manager, Upkeep
+from patchq.gate.service.daemon import Daemon, Followers
+from patchq.gate.service.feed import lane_by, open_unless_away
+from patchq.gate.service.serve import LOOK_SECONDS
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.engine import PostgresQueue
@@ -76,30 +76,10 @@ def work(
         )
         ends.callback(session.close)
         session = replace(session, clock=queue.clock, serves=True)
-        control, upkeep = Control(), Upkeep(session, home, Manager())
-        control.install()
-        control.end_now = session.cut.set
-
-        def tell(report: Report) -> None:
-            upkeep.count(report)
-            say(report)
-
-        try:
-            queue.open()
-        except Fault as fault:  # one that is away is waited for
-            if not fault.retryable:
-                raise
+        serving = ends.enter_context(LaneWorker(session, home, say, queue))
         served = ", ".join(lanes or config.cluster.lanes)
         _LOG.info("worker %s serves %s", queue.store.name, served)
-        try:
-            with suppress(Interrupted):
-                LaneWorker(session, control, tell, load, upkeep).run()
-        except Fault as fault:
-            return log_end(fault)
-        finally:
-            with suppress(Fault):
-                queue.release()
-        return 130 if control.interrupted else 0
+        return serving.serve(load)
 
 
 def _opened(
@@ -124,16 +104,21 @@ def _opened(
 class LaneWorker(Daemon):
     """The process that decides on what comes for its lanes."""
 
-    queue: PostgresQueue
-
-    def _open(self) -> None:
-        self.queue = self.session.queue  # type: ignore[assignment]
-        self.control.ring = self.queue.ring
-        self.followers = LaneFollowers(self.queue)
+    def __init__(self, session: Session, home: Path, say: worker.Tell, queue: PostgresQueue):
+        super().__init__(session, home, say)
+        self.queue, self.followers = queue, LaneFollowers(queue)
         self._rest, self._searched = _FIRST_REST, 0.0
 
-    def _new_desk(self) -> RequestDesk:
-        return LaneDesk(self.session, self.queue)
+    def acquire(self) -> None:
+        open_unless_away(self.queue)
+
+    def release(self, reason: BaseException | None) -> None:
+        with suppress(Fault):
+            self.queue.release()
+
+    def open(self) -> None:
+        self.control.ring = self.queue.ring
+        self.take_desk(LaneDesk(self.session, self.queue))
 
     def turn(self) -> bool:
         self.queue.lane_of = lane_by(self.session.config, self.session.target)
@@ -145,7 +130,7 @@ class LaneWorker(Daemon):
         return super().turn() or not self.followers.pause
 
     def work(self) -> int:
-        return worker.turn(self.session, self.tell) + self._carry_out()
+        return self.decide() + self._carry_out()
 
     def _carry_out(self) -> int:
         """Do what people asked for; return how much that was."""
@@ -165,7 +150,7 @@ class LaneWorker(Daemon):
 
     def wait(self, seconds: float) -> None:
         if self.queue.wait(seconds):
-            self.rounds.soon()  # a verdict may be what something here waits for
+            self.look_soon = True  # a verdict may be what something here waits for
         self._rest = _FIRST_REST
 
     def begin_again(self, fault: Fault) -> None:
@@ -177,9 +162,6 @@ class LaneWorker(Daemon):
             self.queue.release(fault)
         self.queue.rest(self._rest)
         self._rest = min(2 * self._rest, _LONGEST_REST)
-
-    def close(self) -> None:
-        self.desk.close()
 
 
 class LaneDesk(RequestDesk):
@@ -237,7 +219,7 @@ class LaneFollowers(Followers):
             return
         for lane, place in _places(session, lanes).items():
             if self._settled.get(lane) != place and self._queue.lanes.take(lane):
-                self._next = 0.0
+                self.due = 0.0
 
 
 def _places(session: Session, lanes: Iterable[str]) -> dict[str, object]:

@@ -9,37 +9,36 @@ import logging
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from functools import partial
-from math import inf
+from pathlib import Path
 from time import monotonic, sleep
 from types import FrameType
+from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace
 
 from patchq.gate.config.schema import Config
-from patchq.gate.errors import Fault, Interrupted, Unreachable, UsageError
-from patchq.gate.git.checkout import registered
+from patchq.gate.errors import Fault, Interrupted, UsageError, disk_fault
 from patchq.gate.git.files import keep_heap_small
-from patchq.gate.intake.branch_intake import BranchIntake
-from patchq.gate.land import reports, worker
+from patchq.gate.land.worker import Tell
 from patchq.gate.pipeline.context import branches_of
-from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.rules import GateRules, renewed
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.hand import STOP_NOW, activities, activity_text
+from patchq.gate.queue.hand import STOP_NOW, Hand, activities, activity_text
 from patchq.gate.queue.inbox import replaced
-from patchq.gate.review import accept, restack
-from patchq.gate.service.trains import Child
-from patchq.gate.service.upkeep import Upkeep
+from patchq.gate.report.schema import Report
+from patchq.gate.service.children import Child
+from patchq.gate.service.upkeep import Manager, Upkeep
+
+if TYPE_CHECKING:
+    from patchq.gate.service.doorbell import Doorbell
 
 _LOG = logging.getLogger("patchq")
-_SHORTEST_WAIT = 0.01
+SHORTEST_WAIT = 0.01
 # Between two looks, also while responses come without a pause: what is held may wait for one.
 LOOK_SECONDS = 2.0
-_RUNS = 8  # reports that take in at once what hooks printed
-_PIECE_SECONDS = 0.05  # how long proposals are looked at before the inbox is
 
 
 @dataclass
@@ -48,16 +47,16 @@ class Control:
 
     stop: bool = False
     reload: bool = False
-    ring: Callable[[], None] = lambda: None
-    """Ends a wait."""
-    caught: list[int] = field(default_factory=list)
-    cut_short: Callable[[], None] = lambda: None
-    """Ends what the batch in hand need not wait for."""
+    interrupted: bool = False
     now: bool = False
     """True if the batch in hand is left to the next start."""
+    ring: Callable[[], None] = lambda: None
+    """Ends a wait."""
+    cut_short: Callable[[], None] = lambda: None
+    """Ends what the batch in hand need not wait for."""
     end_now: Callable[[], None] = lambda: None
     """Ends what runs beside the work."""
-    _said: bool = False
+    _announced: bool = False
 
     def install(self) -> None:
         """Catch the signals.
@@ -73,7 +72,7 @@ class Control:
         if again and not self.now:
             self.now = True
             self.end_now()
-        self.caught.append(number)
+        self.interrupted |= number == signal.SIGINT
         if number == signal.SIGHUP:
             self.reload = True
         else:
@@ -81,7 +80,7 @@ class Control:
             self.cut_short()
         self.ring()
 
-    def pulse(self, session: Session, alive: Callable[[], None]) -> None:
+    def pulse(self, root: Path, alive: Callable[[], None]) -> None:
         """Raise `Interrupted` if the work is to end at once; log once what a stop waits for.
 
         The thread that does the work calls it often.
@@ -89,40 +88,67 @@ class Control:
         alive()
         if self.now:
             raise Interrupted
-        if self.stop and not self._said:
-            self._said = True
-            waits = activity_text(activities(session.queue_root), batches=True) or "what is in hand"
+        if self.stop and not self._announced:
+            self._announced = True
+            waits = activity_text(activities(root), batches=True) or "what is in hand"
             _LOG.info("stopping after %s; Ctrl-C again, or `patchq stop --now`, ends that", waits)
-
-    @property
-    def interrupted(self) -> bool:
-        return signal.SIGINT in self.caught
-
-
-def log_end(fault: Fault) -> int:
-    """Log the fault that ends a daemon; return the exit code."""
-    hint = f" ({fault.hint})" if fault.hint else ""
-    _LOG.error("%s: %s%s", fault.code, fault.message, hint)
-    return fault.exit_status
 
 
 class Service(ABC):
-    """A process that serves a queue: each turn under the rules as they are, until it is stopped."""
+    """A process that has the queue while its block runs; each verdict goes to `say`.
 
-    def __init__(
-        self,
-        session: Session,
-        control: Control,
-        tell: worker.Tell,
-        load: Callable[[], GateRules],
-        upkeep: Upkeep,
-    ) -> None:
-        self.session, self.control, self.tell = session, control, tell
-        self._load, self.upkeep = load, upkeep
+    A daemon is `lasting`, and heard by the service manager.
+    """
+
+    nap = SHORTEST_WAIT
+    """Seconds between two looks while others work on what waits here."""
+
+    def __init__(self, session: Session, home: Path, say: Tell, *, lasting: bool = True) -> None:
+        self.control = Control(end_now=session.cut.set, cut_short=session.stop.set)
+        self.upkeep = Upkeep(session.repo, home, Manager() if lasting else Manager({}))
+        pulse = partial(self.control.pulse, session.queue_root, self.upkeep.manager.alive)
+        self.session, self._say = replace(session, pulse=pulse), say
+        self.ends = ExitStack()
+        self._held = ""
+
+    def __enter__(self) -> Self:
+        self.control.install()
+        self.acquire()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.ends.close()
+        self.release(disk_fault(error) if isinstance(error, OSError) else error)
+
+    def acquire(self) -> None:
+        self.session.queue.acquire(self.session.target)
+        self.session = replace(self.session, hand=Hand(self.session.queue_root))
+
+    def release(self, reason: BaseException | None) -> None:
+        """Let go of the queue, with a word on the fault that ends the work, if one does."""
+        self.session.queue.release(reason if isinstance(reason, Fault) else None)
+
+    def tell(self, report: Report) -> None:
+        """Take note of a verdict, and show it."""
+        self.upkeep.count(report)
+        self._say(report)
 
     @abstractmethod
+    def open(self) -> None:
+        """Open what a lasting process waits on; `ends` closes it."""
+
+    @abstractmethod
+    def decide(self) -> int:
+        """Do a piece of what there is to do; return how much that was."""
+
     def turn(self) -> bool:
-        """Do a piece of what there is to do; return true if there may be more."""
+        """Do a piece of what a lasting process does; return true if there may be more."""
+        return self.decide() > 0
+
+    @property
+    @abstractmethod
+    def pause(self) -> float:
+        """Seconds until `turn` wants to be called again, whatever happens."""
 
     @abstractmethod
     def wait(self, seconds: float) -> None:
@@ -133,140 +159,93 @@ class Service(ABC):
         """Leave what is in hand to be recovered, as after a crash; raises a fault that stays."""
 
     @abstractmethod
-    def close(self) -> None:
-        """Let go of what the process waits on."""
+    def waits(self) -> bool:
+        """Return true if what comes here by itself is still awaited."""
 
-    @property
-    def pause(self) -> float:
-        """Seconds until `turn` wants to be called again, whatever happens."""
-        return LOOK_SECONDS
+    def watch_inbox(self) -> Doorbell:
+        """Return a bell that rings for new files, and for signals."""
+        from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
 
-    def run(self) -> None:
-        """Work until the control says stop."""
-        keep_heap_small()
-        self.upkeep.ready()
-        intake = Intake()
+        queue = self.session.config.queue
+        bell = Doorbell(self.session.queue_root / "inbox", queue.watch, queue.poll_seconds)
+        self.ends.callback(bell.close)
+        self.control.ring = bell.ring
+        return bell
+
+    def serve(self, load: Callable[[], GateRules], children: Sequence[Child] = ()) -> int:
+        """Work until a signal or a fault, which is logged, ends it; return the exit code.
+
+        `load` reads the configuration anew; the children run beside it.
+        """
         try:
+            with suppress(Interrupted):  # what was in hand waits for the next start
+                self._run(load, children)
+        except Fault as fault:
+            self.release(fault)
+            hint = f" ({fault.hint})" if fault.hint else ""
+            _LOG.error("%s: %s%s", fault.code, fault.message, hint)
+            return fault.exit_status
+        return 130 if self.control.interrupted else 0
+
+    def _run(self, load: Callable[[], GateRules], children: Sequence[Child]) -> None:
+        keep_heap_small()
+        try:
+            self.open()
+            for child in children:
+                self.ends.callback(child.close)
+            self.upkeep.ready(self.session)
             while not self.control.stop:
                 try:
-                    self.upkeep.turn()
-                    self.session = renewed_session(
-                        self.session, self.control, self.upkeep, self._load
-                    )
-                    if intake.is_held(self.session):
+                    self.upkeep.turn(self.session)
+                    self._renew(load)
+                    if self._is_held():
                         self.wait(LOOK_SECONDS)
-                    elif not self.turn():
-                        self.upkeep.idle()
+                        continue
+                    more = self.turn()
+                    for child in children:
+                        child.turn(self.session)
+                    if not more:
+                        self.upkeep.idle(self.session)
                         self.wait(min(self.pause, self.upkeep.pause))
                 except Fault as fault:
                     self.begin_again(fault)
         finally:
             self.upkeep.manager.stopping()
-            self.close()
+            self.ends.close()
 
+    def drain(self) -> None:
+        """Work off what waits.  A file that is still being written is waited for as long
+        as a quiet one takes to count as complete, and no longer."""
+        quiet_until = monotonic() + self.session.config.queue.settle_seconds + 1
+        while not self.control.stop:
+            self.upkeep.bound()
+            self.session = by_tip(self.session)
+            if fault := why_held(self.session):
+                raise fault
+            if self.decide():
+                continue
+            pause = self.session.queue.unsettled()
+            quiet = pause is None or monotonic() > quiet_until
+            if quiet and not self.waits():
+                break
+            self.session.pulse()
+            sleep(min(max(pause or 0.0, self.nap), 0.2))
 
-class Daemon(Service):
-    """The process that decides on what comes into the inbox; `children` run beside it."""
+    def _renew(self, load: Callable[[], GateRules]) -> None:
+        """Take the rules as they are now; a signal has the configuration read anew."""
+        if self.control.reload:
+            self.upkeep.manager.reloading()
+            self.control.reload = False
+            self.session = reloaded(self.session, load)
+            self.upkeep.ready(self.session)
+        self.session = by_tip(self.session)
 
-    def __init__(
-        self,
-        session: Session,
-        control: Control,
-        tell: worker.Tell,
-        load: Callable[[], GateRules],
-        upkeep: Upkeep,
-        children: Sequence[Child] = (),
-    ) -> None:
-        pulse = partial(control.pulse, session, upkeep.manager.alive)
-        super().__init__(replace(session, pulse=pulse), control, tell, load, upkeep)
-        control.cut_short = session.stop.set
-        self._children, self.rounds = children, Rounds()
-        self.followers, self._heads = Followers(), BranchIntake()
-        self.recovered = False
-        self._open()
-        self.desk = self._new_desk()
-        self.session = replace(self.session, desk=self.desk)
-
-    def _open(self) -> None:
-        from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
-
-        queue = self.session.config.queue
-        self._bell = Doorbell(self.session.queue_root / "inbox", queue.watch, queue.poll_seconds)
-        self.control.ring = self._bell.ring
-        _say_what_is_out_of_reach(self.session, self._bell.warning)
-
-    def _new_desk(self) -> RequestDesk:
-        return RequestDesk(self.session, self._bell.ring)
-
-    def turn(self) -> bool:
-        self.desk.session = self.session
-        if not self.recovered:
-            worker.start(self.session, self.tell)
-            self.recovered = True
-        came = self.work() > 0
-        if self.rounds.due(came):
-            self.look_round()
-        if came:
-            self.followers.worked()
-        else:
-            self.followers.turn(self.session)
-        return came
-
-    def work(self) -> int:
-        """Decide on what came; return how much that was."""
-        for child in self._children:
-            child.turn(self.session)
-        self._heads.turn(self.session)
-        # What comes while the branches rest lands together.
-        return 0 if self.session.branches.rest() else worker.turn(self.session, self.tell)
-
-    def look_round(self) -> None:
-        """Look for changes that ring no bell: by people, other machines and crashed commands."""
-        _look_at_remote(self.session, self.session.config.landing.poll_seconds)
-        worker.look_at_held(self.session, self.tell)
-        worker.start(self.session, self.tell, patience=0.0)
-
-    @property
-    def pause(self) -> float:
-        settled = self.session.queue.unsettled()
-        own = LOOK_SECONDS if settled is None else max(settled, _SHORTEST_WAIT)
-        rest = self.session.branches.rest() or inf
-        return min(own, LOOK_SECONDS, self.followers.pause, self._heads.pause, rest)
-
-    def wait(self, seconds: float) -> None:
-        self._bell.wait(seconds)
-
-    def begin_again(self, fault: Fault) -> None:
-        if not fault.retryable:
-            raise fault
-        _LOG.warning("%s; it is tried again", fault.message)
-        self.session.queue.release()
-        self.session.queue.acquire(self.session.target)
-        self.recovered = False
-        self.wait(LOOK_SECONDS)
-
-    def close(self) -> None:
-        with ExitStack() as ends:
-            for close in (self._bell.close, self.desk.close, *(it.close for it in self._children)):
-                ends.callback(close)
-
-
-def why_held(session: Session) -> Fault | None:
-    """Return why no response may be taken in now, if there is a reason."""
-    return session.judged_by.fault or replaced(session.queue_root / "inbox")
-
-
-class Intake:
-    """Intake of responses by one process; the log says when it is held and when it goes on."""
-
-    def __init__(self) -> None:
-        self._reason = ""
-
-    def is_held(self, session: Session) -> bool:
-        fault = why_held(session)
+    def _is_held(self) -> bool:
+        """Return true if no response is taken in now; the log has each change of that."""
+        fault = why_held(self.session)
         reason = fault.message if fault else ""
-        if reason != self._reason:
-            self._reason = reason
+        if reason != self._held:
+            self._held = reason
             if fault:
                 _LOG.error("%s: %s", reason, fault.hint)
             else:
@@ -274,96 +253,9 @@ class Intake:
         return fault is not None
 
 
-def _say_what_is_out_of_reach(session: Session, inbox: str | None) -> None:
-    if inbox:
-        _LOG.warning("%s", inbox)
-    for checkout in registered(session.repo) if session.branches.remote is None else ():
-        if checkout.unseen and checkout.branch:
-            _LOG.warning(
-                "the work tree %s is out of reach (%s), so changes for %s do not land: %s",
-                checkout.workdir,
-                checkout.unseen,
-                checkout.branch,
-                checkout.cure,
-            )
-
-
-class Rounds:
-    """Times of the looks for changes that ring no bell; the first is due at once."""
-
-    def __init__(self) -> None:
-        self._last, self._soon = monotonic(), True
-
-    def soon(self) -> None:
-        """Look again as soon as nothing comes in: something may have changed."""
-        self._soon = True
-
-    def due(self, came: bool) -> bool:
-        """Return True if it is time to look, which begins another round.
-
-        `came`: there were responses a moment ago.
-        """
-        self._soon = self._soon or came
-        rested = monotonic() - self._last
-        if rested < LOOK_SECONDS and (came or not self._soon):
-            return False
-        self._last, self._soon = monotonic(), False
-        return True
-
-
-class Followers:
-    """Proposals that follow their targets: a piece at a time, so that no response waits.
-
-    While responses come, that takes a tenth of the time, and what only follows its target is
-    left until there is a pause: the next response may move the target again.
-    """
-
-    def __init__(self) -> None:
-        self._worked = self._next = 0.0
-        self._more = False
-        self.quiet = self.over = False  # whether responses came of late, and all had followed
-
-    @property
-    def pause(self) -> float:
-        """Seconds until `turn` wants to be called again."""
-        return 0.0 if self._more else max(self._next - monotonic(), 0.0)
-
-    def worked(self) -> None:
-        """Take note that there were responses."""
-        self._worked = monotonic()
-
-    def turn(self, session: Session) -> None:
-        self._more = reports.keep_hook_outputs(session, _RUNS)
-        if monotonic() >= self._next:
-            self._next = self.follow(session) + monotonic()
-
-    def follow(self, session: Session) -> float:
-        """Have some follow; return the seconds until there is to be more."""
-        began = monotonic()
-        self.quiet = began - self._worked >= LOOK_SECONDS
-        self.over = restack.settle(session, rest=self.quiet, seconds=_PIECE_SECONDS)
-        if self.over:
-            return LOOK_SECONDS
-        return 0.0 if self.quiet else 9 * (monotonic() - began)
-
-
-def _look_at_remote(session: Session, within: float = 0.0) -> None:
-    """Fetch what others did to the branches of a remote."""
-    with suppress(Unreachable):  # it is noted
-        session.branches.refresh(within=within)
-
-
-def renewed_session(
-    session: Session, control: Control, upkeep: Upkeep, load: Callable[[], GateRules]
-) -> Session:
-    """Return the session under the rules as they are now; a signal has them read anew."""
-    if control.reload:
-        upkeep.manager.reloading()
-        control.reload = False
-        upkeep.session = session = reloaded(session, load)
-        upkeep.ready()
-    upkeep.session = session = by_tip(session)
-    return session
+def why_held(session: Session) -> Fault | None:
+    """Return why no response may be taken in now, if there is a reason."""
+    return session.judged_by.fault or replaced(session.queue_root / "inbox")
 
 
 def by_tip(session: Session) -> Session:
@@ -401,43 +293,3 @@ def reloaded(session: Session, load: Callable[[], GateRules]) -> Session:
 
 def _cluster(config: Config) -> object:
     return config.has_cluster, config.cluster
-
-
-def drain(
-    session: Session,
-    control: Control,
-    tell: worker.Tell,
-    upkeep: Upkeep,
-) -> None:
-    """Work off what waits, then return.  A file that is still being written is waited for as long
-    as a quiet one takes to count as complete, and no longer."""
-    control.cut_short = session.stop.set
-    with closing(RequestDesk(session)) as desk:
-        session = replace(
-            session, desk=desk, pulse=partial(control.pulse, session, upkeep.manager.alive)
-        )
-        _look_at_remote(session)
-        worker.start(session, tell)
-        BranchIntake().look(session)
-        restack.settle(session, rest=False)
-        accept.resume(session)
-        quiet_until = monotonic() + session.config.queue.settle_seconds + 1
-        while not control.stop:
-            upkeep.bound()
-            desk.session = session = by_tip(session)
-            if fault := why_held(session):
-                raise fault
-            if worker.turn(session, tell):
-                continue
-            pause = session.queue.unsettled()
-            if desk.open:
-                pause = _SHORTEST_WAIT
-            elif pause is None or monotonic() > quiet_until:
-                if worker.look_at_held(session, tell):
-                    continue
-                break
-            session.pulse()
-            sleep(min(max(pause or 0.0, _SHORTEST_WAIT), 0.2))
-        if not control.stop:
-            restack.settle(session)
-    upkeep.finish()

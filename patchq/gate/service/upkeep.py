@@ -26,6 +26,7 @@ from time import monotonic, time
 
 from patchq.gate.errors import Busy
 from patchq.gate.git import records
+from patchq.gate.git.repository import Repository
 from patchq.gate.git.tidying import Tidying
 from patchq.gate.land import reports
 from patchq.gate.pipeline.session import Session
@@ -65,10 +66,6 @@ class Manager:
         self._pause = _watchdog(environ) / 3 if self._address else 0.0
         self._pinged = self._told = float("-inf")
         self._status = ""
-
-    @property
-    def there(self) -> bool:
-        return bool(self._address)
 
     def ready(self) -> None:
         self._send("READY=1")
@@ -114,16 +111,65 @@ def _watchdog(environ: Mapping[str, str]) -> float:
     return seconds if meant == os.getpid() else 0.0
 
 
-class Retention:
-    """Removal of old batches: a bounded piece at each `turn`, a round once an hour."""
+class Upkeep:
+    """Of one process.  The configuration's paths begin at `home`; `manager` is the service manager
+    that started it, if any did."""
 
-    def __init__(self) -> None:
-        self._next = 0.0
+    def __init__(self, repo: Repository, home: Path, manager: Manager) -> None:
+        self.manager = manager
+        self.pause = _LATER  # seconds until `idle` wants to be called again
+        self.verdicts: Counter[str] = Counter()  # how many verdicts there were, by their states
+        self._repo, self._home = repo, home
+        self._tidying = Tidying(repo)
+        self._until_renewal = RENEW
+        self._file: MetricsFile | None = None
+        self._started = time()
+        self._worked = self._wrote = monotonic()
+        self._next_removal = 0.0
 
-    def turn(self, session: Session) -> bool:
-        """Remove some batches that are old enough; True if the round is over."""
+    def ready(self, session: Session) -> None:
+        self.manager.ready()
+        self._show_status(session)
+
+    def count(self, report: Report) -> None:
+        """Take note of a verdict."""
+        self.verdicts[report.state] += 1
+        self._tidying.due |= report.commit is not None
+        self._until_renewal -= 1
+
+    def turn(self, session: Session) -> None:
+        """Do what each round of the main loop asks for."""
+        self.manager.alive()
+        self.bound()
+        self._show_status(session)
+        if monotonic() - self._worked >= _BUSY_SECONDS:
+            self.idle(session)
+
+    def bound(self) -> None:
+        """Keep packs and memory few, between two groups."""
+        if self._tidying.combine() or self._until_renewal <= 0:
+            self._until_renewal = RENEW
+            self._repo.renew()
+
+    def idle(self, session: Session) -> None:
+        """Do a piece of what there is to do."""
+        over = self._remove_old(session)
+        if monotonic() - self._wrote >= _WRITE_SECONDS:
+            self._write(session)
+        self._tidying.ask()
+        self._worked = monotonic()
+        self.pause = _LATER if over else _SOON
+
+    def finish(self, session: Session) -> None:
+        """Do what there is to do before the process ends: old batches, once, and the numbers."""
+        self._remove_old(session)
+        self._write(session)
+        self._tidying.ask()
+
+    def _remove_old(self, session: Session) -> bool:
+        """Remove some batches that are old enough; return true if the round is over."""
         days = session.config.queue.retention_days
-        if not days or monotonic() < self._next:
+        if not days or monotonic() < self._next_removal:
             return True
         queue, now = session.queue, session.clock()
         limit = now - days * _DAY
@@ -137,8 +183,30 @@ class Retention:
             return True  # a person decides on something; there is time
         if len(gone) == MOST_REMOVED:
             return False
-        self._next = monotonic() + _PAUSE_SECONDS
+        self._next_removal = monotonic() + _PAUSE_SECONDS
         return True
+
+    def _write(self, session: Session) -> None:
+        """Write the numbers, if the configuration names a file for them."""
+        named = session.config.stats.prometheus
+        if named is None or session.serves:
+            return
+        path, queue = self._home / named, store_queue(session.queue)
+        if self._file is None or self._file.path != path:
+            self._file = MetricsFile(path)
+        gauges = {
+            "inbox": session.queue.depth(),
+            "held": len(session.queue.held()),
+            "waiting": len(session.repo.refs(records.WAITING)),
+            "start_time_seconds": self._started,
+            "last_landing_time_seconds": queue.last_landing,
+        }
+        self._file.write(queue.counts(), gauges)
+        self._wrote = monotonic()
+
+    def _show_status(self, session: Session) -> None:
+        counts = ", ".join(f"{count} {state}" for state, count in sorted(self.verdicts.items()))
+        self.manager.status(f"watching for {session.target}: {counts or 'nothing yet'}")
 
 
 def _is_finished(session: Session, id: str) -> bool:
@@ -161,94 +229,3 @@ def _counts_from(queue: QueueEngine, now: float) -> float:
 def _number(queue: QueueEngine, key: str) -> float | None:
     text = queue.store.recall(key)
     return float(text) if text else None
-
-
-class Upkeep:
-    """Of one daemon.  The configuration's paths begin at `home`; `manager` is the service manager
-    that started it, if any did.  A new configuration is a new `session`."""
-
-    def __init__(self, session: Session, home: Path, manager: Manager) -> None:
-        self.manager = manager
-        self.pause = _LATER  # seconds until `idle` wants to be called again
-        self.session, self._home = session, home
-        self.verdicts: Counter[str] = Counter()  # how many verdicts there were, by their states
-        self._retention = Retention()
-        self._tidying = Tidying(session.repo)
-        self._until_renewal = RENEW
-        self._file: MetricsFile | None = None
-        self._started = time()
-        self._worked = self._wrote = monotonic()
-
-    def ready(self) -> None:
-        self.manager.ready()
-        self._say()
-
-    def count(self, report: Report) -> None:
-        """Take note of a verdict."""
-        self.verdicts[report.state] += 1
-        self._tidying.due |= report.commit is not None
-        self._until_renewal -= 1
-
-    @property
-    def summary(self) -> str:
-        """The verdicts so far, for people; empty before the first."""
-        return ", ".join(f"{count} {state}" for state, count in sorted(self.verdicts.items()))
-
-    def turn(self) -> None:
-        """Called in each round of the main loop."""
-        self.manager.alive()
-        self.bound()
-        self._say()
-        if monotonic() - self._worked >= _BUSY_SECONDS:
-            self.idle()
-
-    def bound(self) -> None:
-        """Keep packs and memory few, between two groups."""
-        if self._tidying.combine() or self._until_renewal <= 0:
-            self._until_renewal = RENEW
-            self.session.repo.renew()
-
-    def idle(self) -> None:
-        """Do a piece of what there is to do."""
-        over = self._retention.turn(self.session)
-        if monotonic() - self._wrote >= _WRITE_SECONDS:
-            self._write()
-        self._tidying.ask()
-        self._worked = monotonic()
-        self.pause = _LATER if over else _SOON
-
-    def finish(self) -> None:
-        """Do what there is to do before the process ends: old batches, once, and the numbers."""
-        self._retention.turn(self.session)
-        self._write()
-        self._tidying.ask()
-
-    def _write(self) -> None:
-        """Write the numbers, if the configuration names a file for them."""
-        path, session = self._path(), self.session
-        if path is None:
-            return
-        queue = store_queue(session.queue)
-        if self._file is None or self._file.path != path:
-            self._file = MetricsFile(path)
-        self._file.write(
-            queue.counts(),
-            {
-                "inbox": session.queue.depth(),
-                "held": len(session.queue.held()),
-                "waiting": len(session.repo.refs(records.WAITING)),
-                "start_time_seconds": self._started,
-                "last_landing_time_seconds": queue.last_landing,
-            },
-        )
-        self._wrote = monotonic()
-
-    def _path(self) -> Path | None:
-        named = self.session.config.stats.prometheus
-        return self._home / named if named and not self.session.serves else None
-
-    def _say(self) -> None:
-        if self.manager.there:
-            self.manager.status(
-                f"watching for {self.session.target}: {self.summary or 'nothing yet'}"
-            )

@@ -14,7 +14,6 @@ import pytest
 from patchq.gate.api import Gate
 from patchq.gate.errors import DatabaseFault
 from patchq.gate.queue.postgres.engine import PostgresQueue
-from patchq.gate.queue.postgres.entries import Entries
 from patchq.gate.report.schema import Report
 from patchq.gate.service.feed import Feeder
 from tests.gate.service.test_cluster import (
@@ -86,27 +85,29 @@ def test_verdict_of_which_the_database_was_not_told_is_published_once(
     machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reports: list[Report] = []
+    monkeypatch.setenv("PATCHQ_DATABASE", machines.database)
     with (
         Gate.open(machines.clone("feeder")) as gate,
-        closing(Entries(machines.database, "feeder")) as entries,
         closing(PostgresQueue(machines.database)) as worker,
     ):
-        feeder = Feeder(gate.session(), entries, reports.append)
-        feeder.session.queue.acquire()
+        feeder = Feeder(gate.session(), machines.root, reports.append, lasting=False)
+        feeder.acquire()
+        feeder.connect()
         drop(feeder.session.queue_root, {"x.md": block("a.txt", "two\n", "2\n")})
-        feeder.turn()
+        feeder.decide()
         (claim,) = worker.claim(1)
         id = worker.reserve(claim, "x")
         worker.publish(claim, to_json(Outcome(id, "rejected", claim.source, "review")), "")
         with monkeypatch.context() as broken:
-            broken.setattr(entries, "seen", _away)
+            broken.setattr(feeder.entries, "seen", _away)
             with pytest.raises(DatabaseFault) as fault:
-                feeder.turn()
-        feeder.lost(fault.value)
-        feeder.turn()
-        assert feeder.waits() == set()
+                feeder.decide()
+        feeder.lose(fault.value)
+        feeder.decide()
+        assert feeder.lanes() == set()
         assert [report.id for report in reports] == ["x"]
-        assert entries.changes() == []
+        assert feeder.entries.changes() == []
+        feeder.ends.close()
 
 
 @pytest.mark.parametrize("landing", [pytest.param("response", marks=pytest.mark.slow), "revert"])

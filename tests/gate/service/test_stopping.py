@@ -7,8 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -49,20 +49,13 @@ def test_what_signals_ask_for(
 ) -> None:
     create(tmp_path)
     ended: list[int] = []
-    control, session = (
-        Control(end_now=lambda: ended.append(1)),
-        SimpleNamespace(queue_root=tmp_path),
-    )
+    control = Control(end_now=lambda: ended.append(1))
     control.install()
     for number in sent:
         signal.raise_signal(number)
     assert (control.stop, control.now, len(ended)) == (now is not None, bool(now), int(bool(now)))
-    pulse: Any = control.pulse
-    if now:
-        with pytest.raises(Interrupted):
-            pulse(session, lambda: None)
-    else:
-        pulse(session, lambda: None)
+    with pytest.raises(Interrupted) if now else nullcontext():
+        control.pulse(tmp_path, lambda: None)
 
 
 def test_a_stop_says_what_it_waits_for_and_may_leave_it(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import Thread
 from time import monotonic
 
@@ -38,11 +39,12 @@ class Child:
         """End the command."""
         if self._child is not None and self._child.stdin is not None:
             self._child.stdin.close()
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 self._child.wait(_END_SECONDS)
-            except subprocess.TimeoutExpired:
-                self._child.kill()
-                self._child.wait()
+                return
+            self._child.kill()
+            with suppress(subprocess.TimeoutExpired):  # the kernel may hold it
+                self._child.wait(_END_SECONDS)
 
 
 class ForgeChild(Child):
@@ -76,7 +78,9 @@ class TrainChild(Child):
             if self._child.poll() is None:
                 return
             self._child, self._next = None, monotonic() + PAUSE_SECONDS
-        boarded = {} if session.config.merges_there else session.repo.refs(records.BOARDED)
+        config = session.config
+        elsewhere = config.has_cluster or config.merges_there
+        boarded = {} if elsewhere else session.repo.refs(records.BOARDED)
         if not boarded or (boarded == self._seen and monotonic() < self._next):
             return
         self._seen = boarded
