@@ -9,7 +9,7 @@ from pathlib import Path
 from patchq.cli import arguments, opening, output
 from patchq.gate.config import config_file
 from patchq.gate.report import document
-from patchq.gate.service.check.rules import flaws
+from patchq.gate.service.check.repository import flaws
 
 ARGUMENTS = (
     {

@@ -172,7 +172,7 @@ def _troubles(context: RepoContext) -> Iterator[Finding]:
         yield Finding("rules", "fatal", "; ".join(fault.message.splitlines()), cure)
     elif other := difference(context.repo, rules):
         yield Finding("rules", "weaker", *other)
-    yield from troubles.look(context)
+    yield from troubles(context)
 
 
 def _branches(context: RepoContext) -> list[dict[str, str | None]]:

@@ -17,7 +17,7 @@ from patchq.gate.errors import UsageError
 from patchq.gate.git.repository import Repository
 from patchq.gate.hooks.sandbox import no_sandbox
 from patchq.gate.queue import layout
-from patchq.gate.service.check import Place, queue
+from patchq.gate.service.check import Place
 from patchq.gate.service.check import doctor as checks
 from tests.helpers.command import fresh, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, write_config
@@ -282,7 +282,7 @@ def test_a_network_file_system_is_refused_unless_it_is_allowed(
     monkeypatch.setattr(layout, "file_system", lambda path: "nfs4")
     with pytest.raises(UsageError, match="nfs4"):
         layout.refuse_network(repo / ".patchq")
-    (check,) = [check for check in queue.CHECKS if check.what == "queue.network"]
+    (check,) = [check for check in checks.QUEUE_CHECKS if check.what == "queue.network"]
     for allowed, level in ((False, "fatal"), (True, "weaker")):
         config = Config(queue=Queue(network_disk=allowed))
         place = Place(Repository.open(repo), repo, repo / ".patchq", config, "main", "")

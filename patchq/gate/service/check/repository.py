@@ -6,19 +6,21 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
-from patchq.gate.config.schema import Config, Hook
-from patchq.gate.errors import Fault
+from patchq.gate.config.schema import Config
+from patchq.gate.errors import CannotSign, Fault
 from patchq.gate.git.lock_files import owner_of
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.ref_files import gaps
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.signing import Signer
-from patchq.gate.hooks import builtin, install
+from patchq.gate.hooks import builtin, dry_start, install
 from patchq.gate.pipeline.context import branches_of
+from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import DEFAULT_IDENTITY
 from patchq.gate.report.message import trailers
-from patchq.gate.service.check import Check, Finding, Place, cure_of_writing, troubles, try_out
+from patchq.gate.service.check import Check, Finding, Place, try_out, work_trees
 
 _OLD_SECONDS = 3600
 
@@ -86,22 +88,6 @@ def _signing(place: Place) -> Iterator[Finding]:
     yield Finding("git.signing", "ok", message or f"commits are not signed: {off}")
 
 
-def _links(place: Place) -> Iterator[Finding]:
-    """Refs are moved by a hard link and a rename, beside each ref."""
-    top = place.repo.commondir
-    if error := try_out(top, top):
-        yield Finding(
-            "repository.links",
-            "fatal",
-            f"{top} takes no files, hard links or renames: {error.strerror}",
-            cure_of_writing(
-                error,
-                top,
-                "let the user that runs patchq write there, on a file system with hard links",
-            ),
-        )
-
-
 def _locks(place: Place) -> Iterator[Finding]:
     """Git's lock files: of refs, of what all refs are in, and of each work tree."""
     top = place.repo.commondir
@@ -145,7 +131,7 @@ def _push_door(place: Place) -> Iterator[Finding]:
         yield Finding("git.push", "ok", "a push to refs/for/BRANCH is handed in")
 
 
-def flaws(repo: Repository, config: Config) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _remote_flaws(repo: Repository, config: Config) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield the flaws of the configuration of a remote, by the places of its keys."""
     remote = config.landing.remote
     if remote is None:
@@ -153,7 +139,8 @@ def flaws(repo: Repository, config: Config) -> Iterator[tuple[tuple[str | int, .
     if not repo.setting(f"remote.{remote}.url"):
         yield ("landing", "remote"), f"expected a remote that `git remote` has, got `{remote}`"
     for number, hook in enumerate(config.hooks):
-        if builtin.name_in(hook.run) == builtin.PUBLISH and _publishes_to(hook) == remote:
+        own = os.environ.get("PATCHQ_REMOTE") if "PATCHQ_REMOTE" in hook.env else None
+        if builtin.name_in(hook.run) == builtin.PUBLISH and (own or "origin") == remote:
             yield (
                 ("hooks", number, "run"),
                 f"expected no `{hook.run}` for `{remote}`: `landing.remote` keeps the proposals' "
@@ -161,15 +148,10 @@ def flaws(repo: Repository, config: Config) -> Iterator[tuple[tuple[str | int, .
             )
 
 
-def _publishes_to(hook: Hook) -> str:
-    named = os.environ.get("PATCHQ_REMOTE") if "PATCHQ_REMOTE" in hook.env else None
-    return named or "origin"
-
-
 def _remote(place: Place) -> Iterator[Finding]:
     """Fetch from the remote, and push something that moves nothing."""
     remote = place.config.landing.remote
-    wrong = [why for _, why in flaws(place.repo, place.config)]
+    wrong = [why for _, why in _remote_flaws(place.repo, place.config)]
     for why in wrong:
         yield Finding("landing.remote", "todo", why, "correct it in the configuration")
     if remote and not wrong:
@@ -179,18 +161,39 @@ def _remote(place: Place) -> Iterator[Finding]:
         yield Finding("landing.remote", "ok", f"changes land on {remote}, which takes a push")
 
 
+def flaws(repo: Repository, home: Path, rules: GateRules) -> list[str]:
+    """Return the flaws, each with its place in the configuration or in git's."""
+    config, commit = rules.config, rules.config.commit
+    found = [
+        *dry_start.flaws(config, repo.commondir, home, home / config.queue.path),
+        *_remote_flaws(repo, config),
+    ]
+    wrong = [f"{rules.place(*keys)}: {why}" for keys, why in found]
+    try:
+        Signer(repo, commit.sign).try_out(repo.identity() or Identity(*DEFAULT_IDENTITY))
+    except CannotSign as fault:
+        of_git = commit.sign == "auto"
+        where = "git's configuration" if of_git else rules.place("commit", "sign")
+        wrong.append(f"{where}: {fault.message}; {fault.hint}")
+    return wrong
+
+
 CHECKS = (
     Check("repository.format", lambda _: (), "the repository can be opened"),
     Check("repository.owner", _owner, "the repository belongs to who runs this"),
     Check("repository.target", _target, "the target has commits"),
     Check("repository.landed", _passed_over, level="ok"),
     Check("git.signing", _signing, level="todo"),
-    Check("repository.links", _links, "hard links and renames work in the git directory"),
+    Check(
+        "repository.links",
+        lambda it: try_out("repository.links", it.repo.commondir, *[it.repo.commondir] * 2),
+        "hard links and renames work in the git directory",
+    ),
     Check("repository.locks", _locks, "no lock is left behind"),
     Check("git.push", _push_door),
     Check(
         "repository.worktrees",
-        lambda it: () if it.config.landing.remote else troubles.work_trees(it.repo),
+        lambda it: () if it.config.landing.remote else work_trees(it.repo),
         "every work tree can be seen and written",
     ),
     Check("landing.remote", _remote, level="todo"),
