@@ -199,7 +199,7 @@ async def _missing(request: Request, error: Exception) -> Response:
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    """Return an answer that nobody reads: the browser left before it had sent its form."""
+    """Return an empty answer: the browser left before it had sent its form."""
     return Response(status_code=400)
 
 
