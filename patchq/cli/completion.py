@@ -11,7 +11,7 @@ import shtab
 
 from patchq.cli import arguments, parsing
 from patchq.cli.streams import put
-from patchq.gate.api.finding import WAITING
+from patchq.gate.api.rows import WAITING
 
 _REFS = f"git for-each-ref --format='%(refname:lstrip=3)' {WAITING} 2>/dev/null"
 _IDS = {

@@ -15,7 +15,7 @@ from select import select
 from patchq.cli.arguments import edit_ids
 from patchq.core.model.values import EditOutcome
 from patchq.core.text.quote import visible
-from patchq.gate.api.confirming import Ask, Question
+from patchq.gate.api.deciding import Ask, Question
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import UsageError
 from patchq.gate.report.schema import USABLE

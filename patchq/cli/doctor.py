@@ -7,10 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from patchq.cli import arguments, opening, output
 from patchq.core.text.quote import visible
-from patchq.gate.api.location import database, target_of
-from patchq.gate.config.schema import Config
-from patchq.gate.errors import Fault, UsageError
-from patchq.gate.service.check import Finding, Place, doctor
+from patchq.gate.service.check import Finding
 
 _WORDS = {"fatal": "FATAL", "todo": "TO DO", "weaker": "weaker", "ok": "ok"}
 
@@ -26,7 +23,7 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     """Show the findings; return 1 if one needs to be acted on."""
-    found = list(_look(args))
+    found = list(opening.gate(args).checks())
     failing = ("fatal",) if args.before_start else ("fatal", "todo")
     wrong = any(finding.level in failing for finding in found)
     shown = [f for f in found if not args.quiet or f.level != "ok"]
@@ -36,29 +33,6 @@ def run(args: Namespace) -> int:
         ]
         output.emit(args, {"ok": not wrong, "findings": rows}, *_lines(shown))
     return 1 if wrong else 0
-
-
-def _look(args: Namespace) -> Iterator[Finding]:
-    try:
-        location = opening.gate(args).location
-    except Fault as fault:
-        yield Finding("repository.format", "fatal", fault.message, fault.hint)
-        yield from doctor.of_any_machine()
-        return
-    config, target = Config(), ""
-    try:
-        found = location.rules()
-    except UsageError as error:
-        for problem in error.message.splitlines():
-            yield Finding("config", "fatal", problem, error.hint)
-    else:
-        config, target = found.config, target_of(found)
-        yield Finding("config", "ok", found.title)
-        if other := location.difference(found):
-            yield Finding("config.worktree", "weaker" if other[1] else "ok", *other)
-    queue = location.home / config.queue.path
-    server = database(config) if config.has_cluster else ""
-    yield from doctor.findings(Place(location.repo, location.home, queue, config, target, server))
 
 
 def _lines(findings: Iterable[Finding]) -> Iterator[str]:

@@ -10,7 +10,6 @@ from shutil import get_terminal_size
 from patchq.cli import output
 from patchq.cli.arguments import Argument, moment, positive
 from patchq.cli.screen import Line, Styled, is_terminal
-from patchq.core.model.names import alike
 from patchq.core.text.quote import visible
 from patchq.gate.api import words
 from patchq.gate.api.rows import SORTS, ChangeRow, Filter, Rows
@@ -57,19 +56,11 @@ def wanted(args: Namespace) -> Filter:
 
 
 def explain_nothing(args: Namespace, found: Rows | Status) -> None:
-    """Say on standard error that a filter matches nothing, with the nearest names."""
+    """Say on standard error that a filter matches nothing."""
     if found.rows or wanted(args) == Filter(by=args.by):
         return
     given = [f"--{key} {value}" for key in ("state", "agent", "path") if (value := vars(args)[key])]
-    choice = " ".join(given) or "--since"
-    near = [
-        f"`--{key} {name}`"
-        for key, names in (("agent", found.agents), ("path", found.paths))
-        if (given_name := vars(args)[key]) and given_name not in names
-        for name in alike(given_name, names)
-    ]
-    cure = f"; did you mean {' or '.join(near)}?" if near else ""
-    output.notice(args, f"nothing matches {choice}{cure}")
+    output.notice(args, f"nothing matches {' '.join(given) or '--since'}")
 
 
 # ---------------------------------------------------------------- words

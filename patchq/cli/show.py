@@ -12,8 +12,7 @@ from patchq.cli.screen import Line
 from patchq.cli.streams import put
 from patchq.core.text.quote import visible
 from patchq.gate.api import words
-from patchq.gate.api.finding import Pending
-from patchq.gate.api.rows import ChangeRow
+from patchq.gate.api.rows import ChangeRow, Pending
 from patchq.gate.report import document
 from patchq.gate.report.page import to_markdown
 

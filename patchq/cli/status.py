@@ -12,8 +12,7 @@ from patchq.cli import arguments, listing, opening, output, screen
 from patchq.cli.screen import Line, Styled, plain
 from patchq.core.text.quote import visible
 from patchq.gate.api import MOST, words
-from patchq.gate.api.finding import Pending
-from patchq.gate.api.rows import Block, ChangeRow
+from patchq.gate.api.rows import Block, ChangeRow, Pending
 from patchq.gate.api.status import BLOCKS, Status
 from patchq.gate.errors import CRASHED, CannotSign, ObjectDamaged
 from patchq.gate.report.document import plain as as_json

@@ -97,7 +97,7 @@ def _wait(args: Namespace, gate: Gate, tickets: Sequence[Ticket]) -> int:
     if not args.json:
         names = ", ".join(one.id for one in tickets)
         output.notice(args, f"waiting for the verdict on {names}")
-    if not gate.is_served():
+    if gate.owner() is None:
         output.notice(args, "no daemon runs; waiting for `patchq watch` or `patchq run`")
     verdicts = output.Verdicts(args, pages=True, again=_again(args))
     for one in tickets:

@@ -11,8 +11,7 @@ from typing_extensions import TypedDict
 
 from patchq.core.model.names import batch_id, suggestion
 from patchq.core.text.quote import clip, fence
-from patchq.gate.api.edits import FileEdit
-from patchq.gate.api.submitting import Change
+from patchq.gate.api.submitting import Change, FileEdit
 from patchq.gate.errors import UsageError
 
 LONGEST_WAIT_SECONDS = 600.0

@@ -40,12 +40,13 @@ def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
     refused = map(gate.find, status.refused[: -_MOST_REFUSED - 1 : -1])
 
     def fitting(rows: Iterable[object]) -> list[ChangeRow]:
-        found = (row for row in rows if isinstance(row, ChangeRow) and where.fits(row.report))
+        found = (row for row in rows if isinstance(row, ChangeRow) and where.takes(row))
         return [row for row in found if _fits(row, wanted["level"], wanted["q"])]
 
     for_you = fitting(status.block("for_you"))
     values = {
         "status": status,
+        "agents": {row.report.agent for row in status.rows if row.report.agent},
         "trains": list(map(words.train, status.trains)),
         "groups": groups(for_you[:MOST], group),
         "for_you": len(for_you),

@@ -16,8 +16,9 @@ from pathlib import Path
 from starlette.concurrency import run_in_threadpool
 
 from patchq.gate.api import Gate
+from patchq.gate.api.location import stamp
 from patchq.gate.api.rows import Filter
-from patchq.gate.api.shared import SharedGate, stamp
+from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import UsageError
 from patchq.gate.report.schema import Report
 

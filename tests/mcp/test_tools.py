@@ -17,9 +17,9 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from patchq.gate.api.edits import FileEdit, response
 from patchq.gate.api.location import Options
 from patchq.gate.api.shared import SharedGate
+from patchq.gate.api.submitting import FileEdit, response
 from patchq.mcp.server import INSTRUCTIONS, Server
 from patchq.mcp.tools import Tools
 from tests.helpers.command import block, drop, patchq

@@ -23,7 +23,7 @@ from patchq.core.text import json_edit
 from patchq.core.text.jsonish import JsonError
 from patchq.core.text.quote import visible
 from patchq.core.text.unified import unified
-from patchq.gate.api.location import save, take_away
+from patchq.gate.api.location import write_file
 from patchq.gate.errors import UsageError
 
 
@@ -46,10 +46,7 @@ class PlannedFile(Struct, frozen=True):
         if unchanged(root, self.path).before != self.before:
             raise UsageError(f"{self.path} was changed meanwhile", "try again")
         try:
-            if self.after is None:
-                take_away(self.place, Path(os.path.realpath(root)), Path.home())
-            else:
-                save(self.place, self.after)
+            write_file(self.place, self.after, Path(os.path.realpath(root)), Path.home())
         except OSError as error:
             raise UsageError(f"cannot write {self.path}: {error.strerror}", "mend that") from None
 

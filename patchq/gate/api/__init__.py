@@ -10,23 +10,26 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec.structs import replace
 
-from patchq.gate.api.opened import OpenedQueue
+from patchq.gate.api import rows, waiting
+from patchq.gate.api.location import OpenedQueue
+from patchq.gate.api.rows import ALL, ChangeRow, Filter, Pending, Rows
+from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records
+from patchq.gate.pipeline import depends, history
 from patchq.gate.queue.engine import store_queue
+from patchq.gate.queue.events import Events
 from patchq.gate.queue.lock import Owner, lock_owner
+from patchq.gate.queue.shelf import Marks
 from patchq.gate.queue.store import LOCKS
+from patchq.gate.review import comparison, pull_requests
+from patchq.gate.service import cluster
 
 if TYPE_CHECKING:  # each command imports what it calls
-    from patchq.gate.api.confirming import Ask
-    from patchq.gate.api.rows import ChangeRow, Filter, Rows
+    from patchq.gate.api.deciding import Ask
     from patchq.gate.api.status import Status
     from patchq.gate.api.submitting import Change, Commits, Keys, Ticket
-    from patchq.gate.api.waiting import WaitStop
     from patchq.gate.land.worker import Tell
-    from patchq.gate.queue.events import Events
-    from patchq.gate.queue.hand import Pending
-    from patchq.gate.queue.shelf import Marks
     from patchq.gate.report.schema import CommittedReport, Report
     from patchq.gate.review.accept import Watch
     from patchq.gate.review.comment_file import DraftComment
@@ -34,6 +37,7 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.review.decide import Decided
     from patchq.gate.review.errands import Errand
     from patchq.gate.review.rows import FileRows
+    from patchq.gate.service.check import Finding
     from patchq.gate.service.serve import Service
     from patchq.llm.prompts import Task
     from patchq.llm.request import Request
@@ -46,72 +50,82 @@ class Gate(OpenedQueue):
 
     # ---------------------------------------------------------------- queries
 
-    def status(self, where: Filter | None = None, limit: int | None = MOST) -> Status:
+    def status(self, where: Filter = ALL, limit: int | None = MOST) -> Status:
         """Return the daemon, the inbox, troubles, and at most `limit` changes of each block."""
-        from patchq.gate.api import rows, status
+        from patchq.gate.api import status
 
-        return status.look(self.context(looks=True), where or rows.ALL, limit)
+        return status.look(self.context(looks=True), where, limit)
 
-    def batches(self, where: Filter | None = None, limit: int | None = MOST, skip: int = 0) -> Rows:
+    def batches(self, where: Filter = ALL, limit: int | None = MOST, skip: int = 0) -> Rows:
         """Return changes that have a verdict, the newest first unless `where` has an order."""
-        from patchq.gate.api import finding, rows
-
         context = self.context()
-        found = finding.newest_first(context, limit and limit + skip)
-        return rows.collect(context, found, where or rows.ALL, limit, skip)
+        found = rows.newest_first(context, limit and limit + skip)
+        return rows.collect(context, found, where, limit, skip)
 
     def find(self, id: str) -> ChangeRow | Pending:
         """Return a change as git shows it now, or its response without a verdict."""
-        from patchq.gate.api import finding, rows
-        from patchq.gate.review import pull_requests
-
         context = self.context()
-        if pending := finding.pending(context, id):
+        if pending := rows.pending(context, id):
             return pending
-        id = finding.identify(context, id)
-        report, note = finding.seen(context, *finding.find(context, id))
-        row = rows.ChangeRow(report=report, note=note, request=pull_requests.shown(context).get(id))
+        id = rows.identify(context, id)
+        report, note = rows.seen(context, *rows.find(context, id))
+        row = ChangeRow(report=report, note=note, request=pull_requests.shown(context).get(id))
         row = rows.with_sizes(context, row)
         waits = report.state in ("proposed", "held")
         return rows.with_risk(context, row) if waits else row
 
     def report(self, id: str) -> Report:
         """Return the report of a change as git shows it now."""
-        from patchq.gate.api import finding
-
         context = self.context()
-        found = finding.find(context, finding.identify(context, id))
-        return finding.seen(context, *found)[0]
+        found = rows.find(context, rows.identify(context, id))
+        return rows.seen(context, *found)[0]
+
+    def checks(self) -> list[Finding]:
+        """Return what keeps patchq from working here, or its promises from holding."""
+        from patchq.gate.service.check import Finding, Place, doctor
+
+        try:
+            location = self.location
+        except Fault as fault:
+            broken = Finding("repository.format", "fatal", fault.message, fault.hint)
+            return [broken, *doctor.of_any_machine()]
+        config, target = Config(), ""
+        try:
+            rules = location.rules()
+        except UsageError as error:
+            lines = error.message.splitlines()
+            found = [Finding("config", "fatal", line, error.hint) for line in lines]
+        else:
+            config, target = rules.config, rules.target
+            found = [Finding("config", "ok", rules.title)]
+            if other := location.difference(rules):
+                found.append(Finding("config.worktree", "weaker" if other[1] else "ok", *other))
+        server = cluster.database(config) if config.has_cluster else ""
+        queue = location.home / config.queue.path
+        place = Place(location.repo, location.home, queue, config, target, server)
+        return [*found, *doctor.findings(place)]
 
     def sides(self, report: Report) -> tuple[FileRows, ...]:
         """Return both sides of a change, in rows; nothing where its commit is gone."""
-        from patchq.gate.review import rows
+        from patchq.gate.review.rows import side_by_side
 
         found = self.compare(report)
-        return rows.side_by_side(report, found.changes, found.since) if found else ()
+        return side_by_side(report, found.changes, found.since) if found else ()
 
     def compare(self, report: Report) -> Comparison | None:
         """Return the files of a change before and after; None where its commit is gone."""
-        from patchq.gate.review import comparison
-
         return comparison.compare(self.context(), report)
 
     def rounds(self, report: Report) -> list[CommittedReport]:
         """Return the proposals that a change answers, the first of them first."""
-        from patchq.gate.review import comparison
-
         return comparison.rounds(self.context(), report)
 
     def since(self, report: Report, earlier: CommittedReport) -> Comparison | None:
         """Return what a change has beside an earlier round, but for what its target changed."""
-        from patchq.gate.review import comparison
-
         return comparison.since(self.context(), report, earlier)
 
     def stack(self, report: Report) -> tuple[str, ...]:
         """Return the proposals below one, the nearest first."""
-        from patchq.gate.pipeline import depends
-
         return depends.under(self.context(), report).ids if report.state == "proposed" else ()
 
     @property
@@ -153,8 +167,6 @@ class Gate(OpenedQueue):
 
     def marks(self, kind: str) -> Marks:
         """Return the marks of one kind that the person at this queue has made."""
-        from patchq.gate.queue.shelf import Marks
-
         context = self.context()
         person = context.repo.identity()
         return Marks(context.queue_root, person.email if person else "", kind)
@@ -172,8 +184,6 @@ class Gate(OpenedQueue):
 
     def events(self, since: str | None = None) -> Events:
         """Return the stream of events after the one with that id, or from now on."""
-        from patchq.gate.queue.events import Events
-
         return Events(self.context().queue_root, since)
 
     def stats(self, by: str | None = None) -> list[dict[str, Any]]:
@@ -184,10 +194,6 @@ class Gate(OpenedQueue):
         if by == stats.DAY:
             return stats.days(self.events("").read())
         return stats.table(store_queue(context.queue).counts(), by)
-
-    def is_served(self) -> bool:
-        """Return True if a daemon, or `run`, empties the inbox."""
-        return self.owner() is not None
 
     def owner(self) -> Owner | None:
         """Return the process that empties the inbox."""
@@ -234,19 +240,19 @@ class Gate(OpenedQueue):
 
         The configured model `corrects` edits as it would then.
         """
-        from patchq.gate.api import dry_run, submitting
+        from patchq.gate.api import deciding, submitting
 
         data, _ = submitting.written(change, keys)
-        return dry_run.foresee(self.session(writes=False), data, name, corrects=corrects)
+        return deciding.foresee(self.session(writes=False), data, name, corrects=corrects)
 
     def ask(self, request: bytes, name: str, tell: Tell) -> None:
         """Ask the model, decide on its answers as often as it may retry, and tell each verdict.
 
         In a cluster a worker asks, and the first verdict ends the wait.
         """
-        from patchq.gate.api import applying
+        from patchq.gate.api import deciding
 
-        applying.ask(self.session(), request, name, tell)
+        deciding.ask_model(self.session(), request, name, tell)
 
     def wait(
         self,
@@ -255,14 +261,12 @@ class Gate(OpenedQueue):
         timeout: float | None = None,
         *,
         served: bool = False,
-        stop: WaitStop | None = None,
+        stop: waiting.WaitStop | None = None,
     ) -> Report:
         """Return the report of a change once it has a verdict, or one of the states `until`.
 
         Raises `TimeIsUp` after `timeout` seconds; with `served` also where no daemon runs.
         """
-        from patchq.gate.api import waiting
-
         return waiting.wait(
             lambda: nullcontext(self),
             change,
@@ -282,15 +286,15 @@ class Gate(OpenedQueue):
         **keys: Unpack[Keys],
     ) -> Report:
         """Decide on a change at once; `ask` has a person confirm it, `tell` gets each verdict."""
-        from patchq.gate.api import applying, confirming, dry_run, submitting
+        from patchq.gate.api import deciding, submitting
 
         session = self.session()
         data, _ = submitting.written(change, keys)
         choice = None
         if ask:
-            unread = dry_run.unread(session, data, name)
-            choice = confirming.confirm(session, ask, lambda: False, unread)
-        return applying.apply(session, data, name, choice, tell)
+            unread = deciding.unread(session, data, name)
+            choice = deciding.confirm(session, ask, lambda: False, unread)
+        return deciding.apply(session, data, name, choice, tell)
 
     # ---------------------------------------------------------------- serving
 
@@ -299,7 +303,7 @@ class Gate(OpenedQueue):
 
         `ask` has a person confirm what would land, and `say` gets each verdict.
         """
-        from patchq.gate.api import confirming
+        from patchq.gate.api import deciding
         from patchq.gate.service.daemon import Daemon
         from patchq.gate.service.feed import Feeder
 
@@ -307,7 +311,7 @@ class Gate(OpenedQueue):
         kind = Feeder if session.config.has_cluster else Daemon
         service: Service = kind(session, self.location.home, say, lasting=lasting)
         if ask:
-            confirm = partial(confirming.confirm, session, ask, lambda: service.control.stop)
+            confirm = partial(deciding.confirm, session, ask, lambda: service.control.stop)
             service.session = replace(service.session, ask=confirm)
         return service
 
@@ -323,7 +327,6 @@ class Gate(OpenedQueue):
 
     def work(self, tell: Tell, *, name: str | None, lanes: Sequence[str] | None) -> int:
         """Serve lanes of the cluster until a signal ends it; return the exit code."""
-        from patchq.gate.service import cluster
         from patchq.gate.service import lanes as cluster_lanes
 
         repo, rules = self.location.repo, self.location.rules()
@@ -343,8 +346,6 @@ class Gate(OpenedQueue):
 
     def check_known(self, ids: Iterable[str]) -> None:
         """Raise `UsageError` for an id that neither the queue nor git knows."""
-        from patchq.gate.pipeline import history
-
         context = self.context()
         for id in ids:
             if not history.is_known(context, id):
@@ -360,9 +361,7 @@ class Gate(OpenedQueue):
 
     def identify(self, name: str) -> str:
         """Return the id that a name means: an id, a branch, a commit or a unique beginning."""
-        from patchq.gate.api import finding
-
-        return finding.identify(self.context(), name)
+        return rows.identify(self.context(), name)
 
     def decide(self, errand: Errand, tell: Tell = lambda report: None) -> Decided:
         """Carry out a person's decision; `tell` gets the verdicts on changes made for it."""
@@ -462,9 +461,11 @@ class Gate(OpenedQueue):
         tell: Tell = lambda report: None,
     ) -> Report:
         """Decide again on a change, but for the edits `without`; `tell` gets each verdict."""
-        from patchq.gate.api import applying
+        from patchq.gate.api import deciding
+        from patchq.gate.review import decide
 
-        return applying.retry(self.session(targeted=False), id, frozenset(without), tell)
+        session = self.session(targeted=False)
+        return deciding.apply(session, *decide.another_try(session, id, frozenset(without)), tell)
 
     def revert(self, id: str, tell: Tell) -> Decided:
         """Take back a change that landed, by a change of its own."""

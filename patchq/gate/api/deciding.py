@@ -1,28 +1,189 @@
-"""Decisions on changes, made here, or in a cluster by the worker of their branch."""
+"""Decisions on responses and changes, made here, or in a cluster by the worker of their branch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from hashlib import sha256
+from pathlib import PurePath
 from subprocess import DEVNULL, Popen
 from threading import Thread
+from time import monotonic
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.model.values import EditOutcome, Envelope, Source
 from patchq.gate.api.location import Options
+from patchq.gate.api.submitting import oversize
+from patchq.gate.errors import Busy, Unreachable, UsageError
+from patchq.gate.land import worker
+from patchq.gate.land.overlaps import foreseen
 from patchq.gate.land.train import Trial as Trial
-from patchq.gate.land.worker import Tell, waits_for_mending
-from patchq.gate.pipeline import history
+from patchq.gate.land.worker import Tell
+from patchq.gate.pipeline import history, selection
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.pipeline.session import Session
+from patchq.gate.pipeline.process import process
+from patchq.gate.pipeline.progress import Decision
+from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips
+from patchq.gate.pipeline.stages import lane_of
+from patchq.gate.queue import Claim
+from patchq.gate.queue.engine import StoreQueue, store_queue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import Report
-from patchq.gate.review import errands
+from patchq.gate.report.secrecy import batch_id
+from patchq.gate.review import errands, restack
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Errand
 from patchq.gate.service import cluster
+from patchq.gate.service.watcher import Watcher
 
 _FOLLOWS_SECONDS = 10.0  # the wait for the feeder here, if one runs
+_LOOK_SECONDS = 1.0
+
+# ---------------------------------------------------------------- looking ahead
+
+
+def foresee(session: Session, data: bytes, name: str, *, corrects: bool) -> Report:
+    """Return the report that a response would get now, with what waits and collides with it."""
+    if not corrects:
+        llm = replace(session.config.llm, correct=False)
+        session = replace(session, config=replace(session.config, llm=llm))
+    with suppress(Unreachable):  # then it would be held for that
+        session.branches.refresh(within=session.config.landing.poll_seconds)
+    decision = _preview(session, unread(session, data, name))
+    return foreseen.foreseen(decision, session).report()
+
+
+def _preview(session: Session, claim: Claim, choice: Choice | None = None) -> Decision:
+    """Return the verdict that a response would get now; nothing is written, and no id is taken."""
+    opened = open_response(claim.data)
+    named = opened.header.id if isinstance(opened, Envelope) else None
+    id = claim.id or batch_id(named or PurePath(claim.source.name).stem)
+    if claim.id is None and isinstance(session.queue, StoreQueue):
+        id = session.queue.next_id(id)
+    dry = replace(choice or AS_SENT, dry_run=True)
+    return process(replace(claim, id=id), session, Tips(session), dry)
+
+
+def unread(session: Session, data: bytes, name: str) -> Claim:
+    """Return a response that the queue does not have, to look at."""
+    source = Source(name, sha256(data).hexdigest(), len(data))
+    return Claim("", source, data, oversize(session, data))
+
+
+class Question:
+    """The report that a response would get now; `lands` if it can land as it is.
+
+    `stopped` is true once a signal asks to end.
+    """
+
+    def __init__(self, session: Session, claim: Claim, stopped: Callable[[], bool]) -> None:
+        self._session, self._claim, self.stopped = session, claim, stopped
+        self._edits: Sequence[EditOutcome] = ()
+        self.choose(None)
+        self._edits = self.report.edits
+
+    @property
+    def ids(self) -> list[str]:
+        """All edits of the response."""
+        return [edit.id for edit in self._edits]
+
+    def choose(self, only: frozenset[str] | None) -> None:
+        """Look at these edits alone, or at all; raises `UsageError` for an unknown one."""
+        self.choice: Choice | None = None
+        if only is not None:
+            chosen = selection.select(self._edits, only, frozenset())
+            self.choice = Choice(edits=chosen.taken, left=chosen.left)
+        decision = _preview(self._session, self._claim, self.choice)
+        self.report = decision.report()
+        stuck = any(problem.code.startswith("worktree.") for problem in decision.problems)
+        # A work tree keeps it from landing, or the proposal below it, which waits.
+        self.lands = decision.state == "proposed" and not stuck and not decision.on
+
+
+Ask = Callable[[Question], bool]
+
+
+def confirm(session: Session, ask: Ask, stopped: Callable[[], bool], claim: Claim) -> Choice | None:
+    """Return the choice by which a response lands; None where a person does not want it."""
+    question = Question(session, claim, stopped)
+    return replace(question.choice or Choice(), accepted=True) if ask(question) else None
+
+
+# ---------------------------------------------------------------- responses
+
+
+def apply(session: Session, data: bytes, name: str, choice: Choice | None, tell: Tell) -> Report:
+    """Return the report on a response, taken by the choice; `tell` gets each verdict."""
+    if session.config.has_cluster:
+        report = _handed_over(session, data, name, choice)
+        tell(report)
+        return report
+    reports: list[Report] = []
+    claim = session.queue.adopt(data, name, choice.to_json() if choice else None)
+    claim = replace(claim, problem=oversize(session, data))
+    worker.work([claim], session, reports.append, choice)
+    restack.settle(session)
+    for report in reports:
+        tell(report)
+    return next(one for one in reports if one.source.sha256 == claim.source.sha256)
+
+
+def ask_model(session: Session, request: bytes, name: str, tell: Tell) -> None:
+    """Ask the model for what the request asks, and decide on its answers."""
+    if session.config.has_cluster:
+        tell(_handed_over(session, request, name))
+        return
+    from patchq.gate.pipeline.requests import RequestDesk
+
+    desk = RequestDesk(session)
+    session = replace(session, desk=desk)
+    with closing(desk):
+        desk.take(replace(session.queue.adopt(request, name), request=True))
+        while desk.open:
+            worker.work(desk.answered(wait=1.0), session, tell)
+
+
+def _handed_over(session: Session, data: bytes, name: str, choice: Choice | None = None) -> Report:
+    """Return the report on a response that the feeder takes.
+
+    `UsageError` where no feeder runs, and then nothing was done; `errors.Busy` where no worker
+    serves the branch, and then the response waits in the queue.
+    """
+    if lock_owner(session.queue_root) is None:
+        raise UsageError(
+            "no daemon feeds the cluster from this machine, so nothing was done",
+            "start `patchq watch`, then say it again",
+        )
+    queue = store_queue(session.queue)
+    with closing(Watcher(queue.root)) as watcher:
+        claim = queue.adopt(data, name, choice.to_json() if choice else None)
+        queue.leave(claim)
+        looks = monotonic() + cluster.SOON_SECONDS
+        while True:
+            for event in watcher.read():
+                report = queue.load(event["batch"])
+                if report and queue.token(report.id) == claim.token:
+                    return report
+            if monotonic() > looks:
+                named = choice and choice.target
+                lane = named or lane_of(data, session.target, session.config.targets)
+                _check_served(session, lane)
+                looks = monotonic() + _LOOK_SECONDS
+            watcher.wait(_LOOK_SECONDS)
+
+
+def _check_served(session: Session, lane: str) -> None:
+    if lane in cluster.unserved(session.config):
+        raise Busy(
+            f"no worker serves the branch {lane!r}, so the response waits in the queue",
+            "see `patchq cluster status`, and start a worker; `patchq status` tells of the verdict",
+        )
+
+
+# ---------------------------------------------------------------- changes
 
 
 def decide(session: Session, errand: Errand, tell: Tell = lambda report: None) -> Decided:
@@ -63,9 +224,8 @@ def candidates(context: RepoContext, verb: str) -> Iterator[Report]:
     """Yield the changes that a person may accept, send back, discard or retry."""
     if verb != "retry":
         yield from history.waiting(context)
-        for claim in context.queue.held() if verb == "discard" else ():
-            if claim.id and (report := context.queue.load(claim.id)):
-                yield report
+        held = context.queue.held() if verb == "discard" else ()
+        yield from filter(None, (context.queue.load(claim.id) for claim in held if claim.id))
         return
     tried = set[str | None]()
     for id in context.queue.newest():
@@ -74,7 +234,7 @@ def candidates(context: RepoContext, verb: str) -> Iterator[Report]:
             again = {
                 "rejected": id not in tried,
                 "proposed": any(one.code == "target.moved" for one in report.problems),
-                "held": waits_for_mending(report),
+                "held": worker.waits_for_mending(report),
             }
             if again.get(report.state):
                 yield report

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from patchq.gate.api.location import Location, save
+from patchq.gate.api.location import Location, write_file
 from patchq.gate.config import config_file
 from patchq.gate.errors import UsageError
 from patchq.gate.hooks import builtin, install
@@ -55,7 +55,7 @@ def switch_on(location: Location) -> bool | None:
     if after is None:
         return None
     _record(location, "config", [str(path), before and before.decode(), after.decode()])
-    save(path, after)
+    write_file(path, after)
     return True
 
 
@@ -91,7 +91,7 @@ def restore(location: Location) -> tuple[list[str], str | None]:
             if before is None:
                 path.unlink()
             else:
-                save(path, before.encode())
+                write_file(path, before.encode())
             restored.append(name)
         else:
             note = f"{name} was changed since; take the gate out of it by hand, if it has to go"
@@ -119,4 +119,4 @@ def _recorded(location: Location) -> dict[str, Any]:
 
 def _record(location: Location, key: str, value: object) -> None:
     text = json.dumps({**_recorded(location), key: value}, indent=1)
-    save(location.repo.commondir / RECORD, f"{text}\n".encode())
+    write_file(location.repo.commondir / RECORD, f"{text}\n".encode())

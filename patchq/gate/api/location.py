@@ -1,4 +1,4 @@
-"""A repository, the rules that count in it, and its queue."""
+"""A repository, the rules that count in it, and its queue, opened when first asked for."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from fnmatch import fnmatchcase
+from functools import cached_property
 from grp import getgrnam
 from pathlib import Path
+from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -18,25 +20,28 @@ from msgspec.structs import replace
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import FILE, OPERATORS_FILE
 from patchq.gate.config.schema import Config, Queue
-from patchq.gate.errors import ObjectDamaged, UsageError
+from patchq.gate.errors import Fault, ObjectDamaged, RepositoryFault, UsageError
 from patchq.gate.git import files, records
 from patchq.gate.git.branches import Branches, way_back
 from patchq.gate.git.branches.home import Home, HomeGone, proposed, record, recorded, refuse
 from patchq.gate.git.checkout import missing, registered
 from patchq.gate.git.command import Git
-from patchq.gate.git.files import save as save
-from patchq.gate.git.files import take_away as take_away
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import rules
-from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.queue import layout
-from patchq.gate.queue.engine import UNREAD, Key, StoreQueue
+from patchq.gate.queue.engine import UNREAD, Key, StoreQueue, store_queue
 from patchq.gate.report import logs
 from patchq.gate.report.schema import Report
-from patchq.gate.service.cluster import database as database
+from patchq.gate.service import cluster
+
+if TYPE_CHECKING:  # each command imports what it calls
+    from patchq.gate.pipeline.session import Session
 
 _PASSWORD = re.compile(r"://[^:/?#]*:([^@]+)@|password=(?:'((?:[^'\\]|\\.)+)'|([^\s&']+))")
+
+_SCHEMA = "schema.json"  # below the queue: where the sample has editors look for the schema
 
 
 class Options(Struct, frozen=True):
@@ -163,6 +168,26 @@ class Location(Struct, frozen=True):
             way_back.exclude(self.repo.commondir, [f"/{queue.as_posix()}/"])
 
 
+def write_file(path: Path, data: bytes | None, *tops: Path) -> None:
+    """Replace a file that people edit; with None, remove it.
+
+    The folders below `tops` that this leaves empty go with it.
+    """
+    if data is None:
+        files.take_away(path, *tops)
+    else:
+        files.save(path, data)
+
+
+def stamp(path: Path) -> tuple[int, int, int] | None:
+    """Return another value when a file changes; None where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def _group(config: Config) -> int | None:
     """The number of the group that may read reports, where one is named and known."""
     try:
@@ -171,14 +196,175 @@ def _group(config: Config) -> int | None:
         return None
 
 
-def find(options: Options, closing: ExitStack) -> Location:
-    """Return the repository that the directory is in; `UsageError` if there is none."""
-    repo = Repository.open(options.directory)
-    closing.callback(files.unshare)
-    files.share(repo.setting("core.sharedRepository"))
-    linked = not repo.bare and repo.gitdir != repo.commondir
-    workdir = Repository.open(repo.commondir).workdir if linked else repo.workdir
-    return Location(repo, workdir, workdir or repo.commondir, options)
+class OpenedQueue:
+    """A repository with its queue; what it opens is closed with it."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._closing = ExitStack()
+        self._context: RepoContext | None = None
+        self._session: Session | None = None
+        self._has_queue = False
+        self._files: object = None
+
+    @classmethod
+    def open(cls, directory: Path | str = ".", config: Path | None = None) -> Self:
+        """Return the gate of the repository that holds the directory."""
+        return cls(Options(Path(directory), config))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the queue and the repository, once notified hooks have ended."""
+        self._context = self._session = None
+        self.__dict__.pop("location", None)
+        self._closing.close()
+
+    @cached_property
+    def location(self) -> Location:
+        """The repository; raises `UsageError` where there is none."""
+        repo = Repository.open(self.options.directory)
+        self._closing.callback(files.unshare)
+        files.share(repo.setting("core.sharedRepository"))
+        linked = not repo.bare and repo.gitdir != repo.commondir
+        workdir = Repository.open(repo.commondir).workdir if linked else repo.workdir
+        return Location(repo, workdir, workdir or repo.commondir, self.options)
+
+    @property
+    def root(self) -> Path | None:
+        """The queue's directory, once it was opened."""
+        return self._context.queue_root if self._context else None
+
+    def queue(self, config: Config) -> StoreQueue:
+        """Open the queue alone, made if need be."""
+        repo, root = self.location.repo, self.location.home / config.queue.path
+        if not (root / layout.PUBLIC[0]).is_dir():
+            self.location.keep_out_of_status(root)
+            files.make_directory(root)
+        sharers = repo.commondir.stat().st_gid if files.is_on() else None
+        if not config.queue.network_disk:
+            layout.refuse_network(root)
+        layout.create(root, _group(config), sharers)
+        prefixes = (*records.BY_ID, *records.fetched(config.landing.remote))
+        queue = StoreQueue(
+            root,
+            response_bytes=config.limits.response_bytes,
+            settle_seconds=config.queue.settle_seconds,
+            counted=_counted,
+            # In a cluster the database gives the ids, and a worker may have records of its own.
+            is_known=lambda id: (
+                not config.has_cluster and repo.has_ref(*(prefix + id for prefix in prefixes))
+            ),
+        )
+        self._closing.callback(queue.close)
+        if queue.store.fresh:
+            queue.store.remember(UNREAD, "history")
+        if queue.is_lost():
+            queue.rebuild()
+        return queue
+
+    def context(
+        self, *, targeted: bool = False, writes: bool = False, looks: bool = False
+    ) -> RepoContext:
+        """Return the repository, its configuration and its queue.
+
+        Raises `UsageError` where a command needs the default target (`targeted`) and it is missing.
+        Only a command that `writes` makes a missing queue; to others it is an empty one.  One that
+        `looks` at troubles gets those of the rules as well.
+        """
+        if self._context is None or (writes and not self._has_queue):
+            where, self._files = self.location, self._stamps()
+            found = where.rules_to_look() if looks else where.rules()
+            config, target = found.config, found.target
+            root = where.home / config.queue.path
+            self.setup_log(config)
+            branches = branches_of(where.repo, root, config, target, found.home)
+            self._has_queue = writes or root.is_dir()
+            queue = self.queue(config) if self._has_queue else StoreQueue(root)
+            self._session = None
+            self._context = RepoContext(
+                where.repo, queue, root, config, target, branches=branches, judged_by=found
+            )
+        if targeted:
+            _check_target(self._context)
+        return self._context
+
+    def session(self, *, targeted: bool = True, writes: bool = True) -> Session:
+        """Return the context with all that deciding takes."""
+        from patchq.gate.pipeline.session import compose
+
+        context = self.context(targeted=targeted, writes=writes)
+        if self._session is None:
+            self._session = compose(context)
+            self._closing.callback(_close, self._session)
+        if writes and store_queue(context.queue).store.recall(UNREAD):
+            from patchq.gate.service.check import fsck  # only a new store needs it
+
+            with suppress(ObjectDamaged):  # reported once a change needs the object
+                fsck.enter_history(self._session)
+        return self._session
+
+    def is_current(self) -> bool:
+        """Return True if the open queue still has the rules that count, and its place."""
+        context, location = self._context, self.location
+        if not (location.repo.commondir / "HEAD").exists():
+            raise RepositoryFault(
+                f"there is no repository in {location.repo.commondir} any more",
+                "put it back, or start the server again where the repository is",
+            )
+        if context is None or self._files != self._stamps():
+            return False
+        if context.queue_root.is_dir() != self._has_queue:
+            return False
+        return rules.renewed(location.repo, context.judged_by) is context.judged_by
+
+    def _stamps(self) -> object:
+        """Return a value that changes with the operator's settings."""
+        common = self.location.repo.commondir
+        return stamp(self.options.config or common / OPERATORS_FILE), stamp(common / "config")
+
+    def reload(self, file: Path | None = None) -> GateRules:
+        """Return the rules as they are now, and log as they have it."""
+        found = self.location.rules()
+        self.setup_log(found.config, file)
+        return found
+
+    def setup_log(self, config: Config, file: Path | None = None) -> None:
+        """Send the log to standard error or to the file, as the configuration has it."""
+        key = os.environ.get(config.llm.api_key_env or "", "")
+        named = _PASSWORD.search(cluster.database(config))
+        password = next(filter(None, named.groups()), "") if named else ""
+        level = self.options.log_level or config.log.level
+        logs.setup(level, config.log.format, file, [key, password, unquote(password)])
+
+    def make(self, config: Config) -> list[str]:
+        """Make the queue, and a sample of the configuration; return what a person is to know."""
+        from patchq.gate.report import document
+        from patchq.gate.service.check import doctor
+
+        path, queue = self.location.draft, self.queue(config)
+        created = [str(queue.root)]
+        if not path.exists():
+            write_file(path, config_file.sample().encode())
+            created += [str(path), *self.location.how_it_counts()]
+        # Editors look there for what the sample's first line names, as this patchq has it.
+        schema = f"{document.printed(config_file.json_schema(), indent=1)}\n".encode()
+        place = queue.root / _SCHEMA
+        if config_file.content(place) != schema:
+            files.replace(place, schema, via=place.with_suffix(".tmp"))
+        self.location.keep_out_of_status(queue.root)
+        lost = doctor.without_sandbox(queue.root)
+        return created + ([f"{lost.message}; {lost.cure}"] if lost else [])
+
+    def notice_difference(self, found: GateRules) -> None:
+        """Tell a person who edits the work tree's file that other rules count."""
+        other = self.location.difference(found)
+        if other and other[1]:
+            self.options.notice("; ".join(other))
 
 
 def _counted(report: Report) -> Mapping[Key, float]:
@@ -187,46 +373,7 @@ def _counted(report: Report) -> Mapping[Key, float]:
     return stats.counted(report)
 
 
-def publish(path: Path, data: bytes) -> None:
-    """Replace a file for all who may use the queue, as a whole."""
-    files.replace(path, data, via=path.with_suffix(".tmp"))
-
-
-def open_queue(location: Location, config: Config, closing: ExitStack) -> StoreQueue:
-    """Open the queue, made if need be."""
-    root = location.home / config.queue.path
-    if not (root / layout.PUBLIC[0]).is_dir():
-        location.keep_out_of_status(root)
-        files.make_directory(root)
-    sharers = location.repo.commondir.stat().st_gid if files.is_on() else None
-    if not config.queue.network_disk:
-        layout.refuse_network(root)
-    layout.create(root, _group(config), sharers)
-    prefixes = (*records.BY_ID, *records.fetched(config.landing.remote))
-    queue = StoreQueue(
-        root,
-        response_bytes=config.limits.response_bytes,
-        settle_seconds=config.queue.settle_seconds,
-        counted=_counted,
-        # In a cluster the database gives the ids, and a worker may have records here of its own.
-        is_known=lambda id: (
-            not config.has_cluster and location.repo.has_ref(*(prefix + id for prefix in prefixes))
-        ),
-    )
-    closing.callback(queue.close)
-    if queue.store.fresh:
-        queue.store.remember(UNREAD, "history")
-    if queue.is_lost():
-        queue.rebuild()
-    return queue
-
-
-def target_of(rules: GateRules) -> str:
-    """Return the branch of what names none; empty where the home branch is not known."""
-    return rules.config.target or (rules.home.branch if rules.home else "")
-
-
-def check_target(context: RepoContext) -> None:
+def _check_target(context: RepoContext) -> None:
     """Raise `UsageError` where changes cannot be for the default target."""
     home, target = context.judged_by.home, context.target
     if _is_missing(context.branches, target):
@@ -245,7 +392,7 @@ def check_target(context: RepoContext) -> None:
 
 
 def _is_missing(branches: Branches, target: str) -> bool:
-    """True if there is no such branch; one whose commit cannot be read is there."""
+    """Return True if there is no such branch; one whose commit cannot be read is there."""
     try:
         if branches.tip(target) is None and branches.remote:
             branches.refresh()
@@ -254,10 +401,14 @@ def _is_missing(branches: Branches, target: str) -> bool:
         return False
 
 
-def setup_log(options: Options, config: Config, file: Path | None = None) -> None:
-    """Send the log to standard error or to the file, in the configured form."""
-    key = os.environ.get(config.llm.api_key_env or "", "")
-    found = _PASSWORD.search(database(config))
-    password = next(filter(None, found.groups()), "") if found else ""
-    secrets = [key, password, unquote(password)]
-    logs.setup(options.log_level or config.log.level, config.log.format, file, secrets)
+def _close(session: Session) -> None:
+    """Wait for notified hooks, keep their output, and let go of everything."""
+    try:
+        with suppress(Fault):  # the work is done, and was reported
+            if session.hooks.following:
+                from patchq.gate.land import reports
+
+                session.notifier().close()
+                reports.keep_hook_outputs(session, sys.maxsize)
+    finally:
+        session.close()

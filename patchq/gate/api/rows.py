@@ -1,9 +1,11 @@
-"""The row of a change, which every list shows, and the choice and order of rows."""
+"""Changes as git shows them now, by their names and in rows; the choice and order of rows."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import islice
 from posixpath import normpath
@@ -13,22 +15,32 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import HookRun, StandsOn
+from patchq.gate.errors import ObjectDamaged, UsageError
+from patchq.gate.git import records
+from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.report.document import plain
+from patchq.gate.pipeline.history import Sighting
+from patchq.gate.queue.engine import StoreQueue
+from patchq.gate.queue.hand import Pending as Pending
+from patchq.gate.report import document
 from patchq.gate.report.schema import (
-    PENDING_CONFLICT,
     Moment,
     ProblemEntry,
     Report,
+    has_commit,
     waits_for_its_agent,
 )
-from patchq.gate.review import comparison
+from patchq.gate.report.secrecy import batch_id
+from patchq.gate.review import comparison, from_git
 from patchq.gate.review.pull_requests import ShownRequest
 from patchq.gate.review.risk import Risk
 
 Block = Literal["for_you", "accepted", "for_agents", "held"]
 # The checks that `patchq init` configures by itself.
 _BUILT_IN = ("gate", "secrets", "protected-paths", "size-limits")
+WAITING = records.WAITING  # refs below, one for each proposal
+_LEAST = 4  # characters of an id or a commit that may stand for the whole
+_PIECE = 1000
 _LEFT_OUT = ("skipped", "cancelled")
 
 
@@ -83,7 +95,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     def waits_for(self) -> Literal["person", "agent", "other"] | None:
         if self.report.state == "held" or self.report.boarded:
             return "other"
-        if self.report.state != "proposed" or self.report.boarded:
+        if self.report.state != "proposed":
             return None
         return "agent" if waits_for_its_agent(self.report) else "person"
 
@@ -124,12 +136,14 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
             "waits_for": self.waits_for,
             "risk": self.risk and self.risk.to_json(),
             "needs_retry": self.needs_retry,
-            "collides": [{"edit": one.edit, **plain(one.conflicts_with)} for one in self.collides],
-            "stands_on": self.stands_on and plain(self.stands_on),
+            "collides": [
+                {"edit": one.edit, **document.plain(one.conflicts_with)} for one in self.collides
+            ],
+            "stands_on": self.stands_on and document.plain(self.stands_on),
             "carries": self.carries,
             "needs": [{"id": id, "state": state} for id, state in self.needs.items()],
             "waited_for_by": self.waited_for_by,
-            "request": self.request and plain(self.request),
+            "request": self.request and document.plain(self.request),
         }
 
 
@@ -138,9 +152,6 @@ class Rows(Struct, frozen=True, kw_only=True):
 
     rows: list[ChangeRow]
     left_out: int = 0
-    agents: frozenset[str] = frozenset()
-    """The agents of all that were looked at, to suggest from where a filter matches none."""
-    paths: frozenset[str] = frozenset()
 
 
 class Filter(Struct, frozen=True):
@@ -152,18 +163,21 @@ class Filter(Struct, frozen=True):
     since: float | None = None
     by: str | None = None
 
-    def fits(self, report: Report) -> bool:
-        """True if the report's agent, files and time are wanted; its state is another matter."""
+    def takes(self, row: ChangeRow) -> bool:
+        """Return True if the row's agent, time, files and state are wanted."""
+        report = row.report
+        states = {report.state, "changes_requested" if row.waits_for == "agent" else None}
+        if self.state not in (None, *states, "boarded" if report.boarded else None):
+            return False
         if self.agent not in (None, report.agent):
             return False
         if self.since is not None and seconds(report.decided, report.received) < self.since:
             return False
         wanted = "." if self.path is None else normpath(self.path)
-        return wanted == "." or any(_is_at(path, wanted) for path in ChangeRow(report=report).paths)
-
-    def has_state(self, row: ChangeRow) -> bool:
-        states = {row.report.state, "changes_requested" if row.waits_for == "agent" else None}
-        return self.state in (None, *states, "boarded" if row.report.boarded else None)
+        return wanted == "." or any(
+            path == wanted or path.startswith(f"{wanted}/") or fnmatchcase(path, wanted)
+            for path in row.paths
+        )
 
     def ordered(self, rows: Iterable[ChangeRow], by: str) -> list[ChangeRow]:
         """Return the rows in the order of `self.by`, or else `by`."""
@@ -205,10 +219,6 @@ SORTS: Mapping[str, Callable[[ChangeRow], Any]] = {
 }
 
 
-def _is_at(path: str, wanted: str) -> bool:
-    return path == wanted or path.startswith(f"{wanted}/") or fnmatchcase(path, wanted)
-
-
 def collect(
     context: RepoContext,
     found: Iterator[tuple[Report, str]],
@@ -217,26 +227,18 @@ def collect(
     skip: int = 0,
 ) -> Rows:
     """Return the wanted rows of what is found, in its order unless `where` has one."""
-    agents, paths = set[str | None](), set[str]()
-
-    def wanted() -> Iterator[ChangeRow]:
-        for report, note in found:
-            row = ChangeRow(report=report, note=note, ended=context.queue.ended(report.id))
-            agents.add(report.agent)
-            paths.update(row.paths if where.path else ())
-            if where.has_state(row) and where.fits(report):
-                yield row
-
-    rows = wanted()
+    every = (
+        ChangeRow(report=report, note=note, ended=context.queue.ended(report.id))
+        for report, note in found
+    )
+    rows: Iterator[ChangeRow] = filter(where.takes, every)
     if where.by is not None:
         everyone = list(rows)
         if where.by == "risk":
             everyone = [with_risk(context, row) for row in everyone]
         rows = iter(where.ordered(everyone, where.by))
     shown = [with_sizes(context, row) for row in islice(rows, skip, limit and skip + limit)]
-    more = next(rows, None) is not None
-    names = frozenset(filter(None, agents))
-    return Rows(rows=shown, left_out=-more, agents=names, paths=frozenset(paths))
+    return Rows(rows=shown, left_out=-(next(rows, None) is not None))
 
 
 def with_risk(context: RepoContext, row: ChangeRow) -> ChangeRow:
@@ -257,6 +259,89 @@ def with_sizes(context: RepoContext, row: ChangeRow) -> ChangeRow:
     return replace(row, binaries=sizes)
 
 
-def collisions(report: Report) -> list[ProblemEntry]:
-    """Return the warnings that name a proposal with which a change collides."""
-    return [one for one in report.problems if one.code == PENDING_CONFLICT and one.conflicts_with]
+# ---------------------------------------------------------------- one change
+
+
+def identify(context: RepoContext, name: str) -> str:
+    """Return the id that a name means: an id, its branch, its commit, or its unique beginning.
+
+    Raises `UsageError` where several changes begin so; a name that means none comes back.
+    """
+    id = name.removeprefix("refs/heads/").removeprefix(records.branch(""))
+    if any(_is_here(context, one) for one in (name, id)):
+        return name if _is_here(context, name) else id
+    if len(id) < _LEAST:
+        return id
+    if re.fullmatch("[0-9a-f]{4,40}", id) and (commit := context.repo.resolve_commit(id)):
+        named = history.trailers(context.repo, commit).get("Patchq-Batch", [])
+        if len(named) == 1:
+            return named[0]
+    known = {*context.queue.ids(), *history.ids(context.repo)}
+    begun = sorted(one for one in known if one.startswith(id))
+    if len(begun) > 1 and id not in history.landed_commits(context):
+        several = ", ".join(begun[:5]) + (", …" if len(begun) > 5 else "")
+        raise UsageError(f"{len(begun)} changes begin with {id}", f"name one: {several}")
+    return begun[0] if len(begun) == 1 else id
+
+
+def _is_here(context: RepoContext, id: str) -> bool:
+    queue = context.queue
+    return bool(queue.load(id) or queue.past(id) or pending(context, id))
+
+
+def find(context: RepoContext, id: str) -> tuple[Report, str]:
+    """Return a report, and its origin if that is not the queue; `UsageError` for an unknown id."""
+    if report := context.queue.load(id):
+        return report, ""
+    if known := from_git.reports(context, [id]):
+        return known[id]
+    raise history.unknown(context, id)
+
+
+def pending(context: RepoContext, id: str) -> Pending | None:
+    """Return the response with this id that has no verdict; held ones have a report."""
+    queue = context.queue
+    return queue.pending(id) if isinstance(queue, StoreQueue) else None
+
+
+def is_given(context: RepoContext, id: str) -> bool:
+    """True if a change has the id; no change ever gets a text that is no id."""
+    queue = context.queue
+    return isinstance(queue, StoreQueue) and batch_id(id) == id and queue.next_id(id) != id
+
+
+def seen(context: RepoContext, report: Report, *notes: str) -> tuple[Report, str]:
+    """Return the report with the state that git shows now, and how it came to it."""
+    now = history.observe(context, report)
+    return with_current_state(context, report, now), "; ".join(filter(None, (now.note, *notes)))
+
+
+def with_current_state(context: RepoContext, report: Report, now: Sighting) -> Report:
+    """Return the report with that state, and the commit, tree and diff of a changed branch."""
+    changes: dict[str, Any] = {}
+    if now.commit and now.commit != report.commit and has_commit(report):
+        with suppress(ObjectDamaged):  # the note says so
+            changes = history.as_changed(context, report, now.commit)
+    if not changes:
+        return replace(report, state=now.state)
+    made = document.with_state(report, report.state, **changes)  # as much as a report holds
+    return replace(made, state=now.state)
+
+
+def newest_first(context: RepoContext, most: int | None) -> Iterator[tuple[Report, str]]:
+    """Yield reports and notes, the newest verdict first; `most` are probably wanted.
+
+    Those that git alone knows come last, by the times of their commits.
+    """
+    ids, listed = context.queue.newest(), set[str]()
+    while piece := list(islice(ids, min((most or sys.maxsize - 1) + 1, _PIECE))):
+        listed.update(piece)
+        reports = {id: report for id in piece if (report := context.queue.load(id))}
+        gone = from_git.reports(context, set(piece) - reports.keys())
+        for id in piece:
+            if report := reports.get(id):
+                yield seen(context, report)
+            elif id in gone:
+                yield seen(context, *gone[id])
+    for report in from_git.missing(context, listed):
+        yield seen(context, report, from_git.FROM_GIT_NOTE)

@@ -15,10 +15,8 @@ from msgspec.structs import replace
 
 from patchq.gate.api import Gate
 from patchq.gate.api.location import Options
-from patchq.gate.config.config_file import OPERATORS_FILE
 from patchq.gate.config.schema import Limits
-from patchq.gate.errors import Fault, RepositoryFault, UsageError
-from patchq.gate.pipeline.rules import renewed
+from patchq.gate.errors import Fault, UsageError
 
 
 class SharedGate:
@@ -27,7 +25,6 @@ class SharedGate:
     def __init__(self, options: Options, *, lazy: bool = False) -> None:
         self._gate = Gate(options)
         self._lock = Lock()
-        self._seen: object = None
         self.response_bytes = Limits().response_bytes
         with suppress(UsageError) if lazy else nullcontext(), self.gate() as gate:
             self.response_bytes = gate.context().config.limits.response_bytes
@@ -44,11 +41,10 @@ class SharedGate:
     def gate(self, *, targeted: bool = False, writes: bool = False) -> Iterator[Gate]:
         """Yield the gate with an open session, for one thread."""
         with self._lock:
-            if self._seen != self._signs():
+            if not self._gate.is_current():
                 self._gate.close()
             try:
                 self._gate.session(targeted=targeted, writes=writes)
-                self._seen = self._signs()
                 yield self._gate
             except Fault:
                 raise
@@ -63,24 +59,3 @@ class SharedGate:
     def root(self) -> Path | None:
         """The queue's directory, once it was opened."""
         return self._gate.root
-
-    def _signs(self) -> object:
-        """Return a value that changes when the session is no longer the one that was opened."""
-        location, known = self._gate.location, self._gate.rules
-        common, there = location.repo.commondir, self.root is not None and self.root.is_dir()
-        if not (common / "HEAD").exists():
-            raise RepositoryFault(
-                f"there is no repository in {common} any more",
-                "put it back, or start the server again where the repository is",
-            )
-        files = self._gate.options.config or common / OPERATORS_FILE, common / "config"
-        return [*map(stamp, files), there, known and renewed(location.repo, known) is known]
-
-
-def stamp(path: Path) -> tuple[int, int, int] | None:
-    """Return another value when a file changes; None where there is none."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -11,8 +11,15 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from patchq.gate.api import finding
-from patchq.gate.api.rows import Block, ChangeRow, Filter, collisions, with_risk, with_sizes
+from patchq.gate.api.rows import (
+    Block,
+    ChangeRow,
+    Filter,
+    seen,
+    with_current_state,
+    with_risk,
+    with_sizes,
+)
 from patchq.gate.git import records
 from patchq.gate.land.running import RunningTrain, running
 from patchq.gate.pipeline import depends, history
@@ -24,7 +31,7 @@ from patchq.gate.queue.events import Events
 from patchq.gate.queue.hand import activities, activity_text, stem_id
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import document
-from patchq.gate.report.schema import Report, SourceEntry, has_commit
+from patchq.gate.report.schema import PENDING_CONFLICT, Report, SourceEntry, has_commit
 from patchq.gate.review import from_git, pull_requests
 from patchq.gate.service.check import Finding, troubles
 
@@ -52,8 +59,6 @@ class Status(Struct, frozen=True, kw_only=True):
     refused: list[str]
     """The responses refused in the last 24 hours, the newest last."""
     rows: list[ChangeRow]
-    agents: frozenset[str]
-    paths: frozenset[str]
 
     def block(self, name: str) -> list[ChangeRow]:
         """Return the rows of a block, in their order."""
@@ -68,7 +73,7 @@ class Status(Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> dict[str, Any]:
         kept = asdict(self)
-        rows, _, _ = kept.pop("rows"), kept.pop("agents"), kept.pop("paths")
+        rows = kept.pop("rows")
         return {
             **kept,
             "refused": len(self.refused),
@@ -82,8 +87,8 @@ class Status(Struct, frozen=True, kw_only=True):
 def look(context: RepoContext, where: Filter, limit: int | None) -> Status:
     """Return the state of the queue, with at most `limit` wanted changes of each block."""
     owner = lock_owner(context.queue_root)
-    everyone = list(_rows(context))
-    wanted = [row for row in everyone if where.has_state(row) and where.fits(row.report)]
+    since = datetime.fromtimestamp(owner.since, UTC) if owner and owner.since else None
+    wanted = [row for row in _rows(context) if where.takes(row)]
     counts = Counter(row.block for row in wanted)
     ordered = where.ordered((with_risk(context, row) for row in wanted), "risk")
     by_id = {row.id: row for row in ordered}
@@ -94,7 +99,9 @@ def look(context: RepoContext, where: Filter, limit: int | None) -> Status:
         remote=context.branches.remote,
         mode=context.config.mode,
         rules=document.plain(context.judged_by.origin()),
-        daemon={"pid": owner.pid, "since": owner.since and _time(owner.since)} if owner else None,
+        daemon={"pid": owner.pid, "since": since and since.isoformat(timespec="seconds")}
+        if owner
+        else None,
         inbox=context.queue.depth(),
         in_hand=_in_hand(context),
         trains=running(context.queue_root),
@@ -107,10 +114,6 @@ def look(context: RepoContext, where: Filter, limit: int | None) -> Status:
         branches=_branches(context),
         refused=_refused(context),
         rows=[with_sizes(context, row) for block in blocks for row in block[:limit]],
-        agents=frozenset(row.report.agent for row in everyone if row.report.agent),
-        paths=frozenset(path for row in everyone for path in row.paths)
-        if where.path
-        else frozenset(),
     )
 
 
@@ -125,7 +128,12 @@ def _rows(context: RepoContext) -> Iterator[ChangeRow]:
             carries.setdefault(report.stands_on.batch, []).append(report.id)
     held = [claim.id for claim in context.queue.held() if claim.id]
     shown = pull_requests.shown(context)
-    known = [(context.queue.load(id) or _unseen(context, id), "") for id in held]
+    # One that has not been looked at yet has no report.
+    unseen, mode = SourceEntry(name="", sha256="", bytes=0), context.config.mode
+    known = [
+        (context.queue.load(id) or Report(id=id, state="held", source=unseen, mode=mode), "")
+        for id in held
+    ]
     for report, note in [*known, *waiting]:
         on = report.stands_on
         yield ChangeRow(
@@ -133,8 +141,10 @@ def _rows(context: RepoContext) -> Iterator[ChangeRow]:
             note=note,
             collides=tuple(
                 one
-                for one in collisions(report)
-                if one.conflicts_with and one.conflicts_with.batch in proposed
+                for one in report.problems
+                if one.code == PENDING_CONFLICT
+                and one.conflicts_with
+                and one.conflicts_with.batch in proposed
             ),
             stands_on=on if on and on.batch in proposed else None,
             carries=tuple(carries.get(report.id, ())),
@@ -142,12 +152,6 @@ def _rows(context: RepoContext) -> Iterator[ChangeRow]:
             waited_for_by=tuple(other for other, named in needs.items() if report.id in named),
             request=shown.get(report.id),
         )
-
-
-def _unseen(context: RepoContext, id: str) -> Report:
-    """Return the report of a held change that has not been looked at yet."""
-    source = SourceEntry(name="", sha256="", bytes=0)
-    return Report(id=id, state="held", source=source, mode=context.config.mode)
 
 
 def _proposals(context: RepoContext) -> Iterator[tuple[Report, str]]:
@@ -158,10 +162,10 @@ def _proposals(context: RepoContext) -> Iterator[tuple[Report, str]]:
         if report is None or not has_commit(report):
             lost.add(id)
         else:
-            yield finding.seen(context, report)
+            yield seen(context, report)
     for report in from_git.waiting(context, marks - lost) if lost else ():
         now = Sighting("proposed", from_git.FROM_GIT_NOTE)
-        yield finding.with_current_state(context, report, now), now.note
+        yield with_current_state(context, report, now), now.note
 
 
 def _troubles(context: RepoContext) -> Iterator[Finding]:
@@ -202,7 +206,3 @@ def _refused(context: RepoContext) -> list[str]:
     since = format(time_ns() - _DAY, "016x")
     events = Events(context.queue_root, since).read(_MOST_EVENTS)
     return [event["batch"] for event in events if event["kind"] == "refused"]
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Protocol, get_args
 
 from patchq.core.model.values import State
-from patchq.gate.api import finding
+from patchq.gate.api import rows
 from patchq.gate.api.submitting import Ticket
 from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.pipeline.context import RepoContext
@@ -102,13 +102,14 @@ def _look(context: RepoContext, change: Ticket | str) -> Report | None:
         for id in reversed(context.queue.by_source(change.sha256)):
             report = context.queue.load(id)
             if report and report.source.name == change.file:
-                return finding.seen(context, report)[0]
+                return rows.seen(context, report)[0]
         return None
-    known = finding.is_under_way(context, change)  # first: if it ends meanwhile, it has a verdict
+    # First: if it ends meanwhile, it has a verdict.
+    known = rows.pending(context, change) or rows.is_given(context, change)
     try:
-        return finding.seen(context, *finding.find(context, change))[0]
+        return rows.seen(context, *rows.find(context, change))[0]
     except UsageError:
-        if known or finding.is_given(context, change):
+        if known or rows.is_given(context, change):
             return None
         raise
 
@@ -124,7 +125,7 @@ def _time_is_up(
             "it stays in the queue until `patchq watch` or `patchq run` runs; "
             f"`patchq wait {id}` waits on",
         )
-    pending = finding.pending(context, id)
+    pending = rows.pending(context, id)
     where = "`patchq status` says what it waits for"
     if pending:
         where = f"it stays in the queue, {pending.summary()}"

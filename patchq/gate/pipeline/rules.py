@@ -59,6 +59,11 @@ class GateRules(Struct, frozen=True):
         data = self.data
         return RulesOrigin(self.source, None if data is None else object_id(BLOB, data))
 
+    @property
+    def target(self) -> str:
+        """The branch of what names none; empty where the home branch is not known."""
+        return self.config.target or (self.home.branch if self.home else "")
+
     def place(self, *steps: int | str) -> str:
         """Return the place of a key in the file, as messages name it."""
         return config_file.place(self.data or b"", self.name, *steps)
