@@ -12,9 +12,9 @@ from patchq.core.formats.format import Document, UnreadableEdit
 from patchq.core.formats.json.grammar import read_call
 from patchq.core.model.ops import Create, InsertAt, Op, ReplaceText, Write
 from patchq.core.text import jsonish
-from tests.helpers.json_reading import refused, said
+from tests.helpers.reading import refused, said
 
-UNREADABLE = "response.unreadable_edit"
+UNREADABLE = "unreadable_edit"
 ONCE = ReplaceText("x\n", "y\n")
 
 

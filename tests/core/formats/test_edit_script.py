@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from patchq.core.model.ops import Anchored
-from tests.helpers.json_reading import refused, said
+from tests.helpers.reading import refused, said
 
-UNREADABLE = "response.unreadable_edit"
+UNREADABLE = "unreadable_edit"
 LINE = {"type": "line_pattern", "selected": "    import os"}
 
 

@@ -6,16 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.core.formats.find_replace import read
-from patchq.core.model.ops import Create, Op, Replace
-from tests.helpers.line_by_line import edits_of, refusal
+from patchq.core.model.ops import Create, Replace
+from tests.helpers.reading import OLD_NEW, read, refused, said
 
 HALVES = "FIND:\n```python\nold\n```\n\nREPLACE WITH:\n```python\nnew\n```\n"
-OLD_NEW = Replace("old\n", "new\n")
-
-
-def said(text: str, default_path: str | None = None) -> list[tuple[str, Op]]:
-    return [(edit.path, edit.op) for edit in edits_of(text, read, default_path=default_path)]
 
 
 # ---------------------------------------------------------------- the form as documented
@@ -23,9 +17,9 @@ def said(text: str, default_path: str | None = None) -> list[tuple[str, Op]]:
 
 def test_the_documented_form() -> None:
     text = f"Intro.\n\nFILE: src/a.py\n\n### CHANGE 1: say hello\n{HALVES}\nBye.\n"
-    (edit,) = edits_of(text, read)
+    (edit,) = read(text).edits
     assert edit.format == "find_replace"
-    assert (edit.id, edit.path, edit.op) == ("", "src/a.py", OLD_NEW)
+    assert (edit.id, edit.path, edit.op) == ("1", "src/a.py", OLD_NEW)
     assert edit.description == "say hello"
     assert edit.at == (5, 14)
 
@@ -67,7 +61,7 @@ def test_the_path(above: str, path: str) -> None:
     ],
 )
 def test_the_description(line: str, description: str | None) -> None:
-    (edit,) = edits_of(f"FILE: src/a.py\n{line}\n{HALVES}", read)
+    (edit,) = read(f"FILE: src/a.py\n{line}\n{HALVES}").edits
     assert edit.description == description
 
 
@@ -150,7 +144,7 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
     ],
 )  # fmt: skip
 def test_refusals(text: str, code: str, line: int) -> None:
-    assert refusal(text, read) == (code, line)
+    assert refused(text) == (code, line)
 
 
 # ---------------------------------------------------------------- every text

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from patchq.core.model.ops import InContext, InParagraph, Occurrences, Op
-from tests.helpers.json_reading import refused, said
+from tests.helpers.reading import refused, said
 
-UNREADABLE = "response.unreadable_edit"
+UNREADABLE = "unreadable_edit"
 
 
 def change(**members: Any) -> dict[str, Any]:

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.core.model.ops import ReplaceText
-from patchq.core.model.values import Problem
-from tests.helpers.json_reading import outcome, refusal, refused, said
+from tests.helpers.reading import read, refused, said
 
-UNREADABLE = "response.unreadable_edit"
-TRUNCATED = "response.truncated"
+UNREADABLE = "unreadable_edit"
+TRUNCATED = "truncated"
 EDIT = '{"path": "a.py", "old_str": "x", "new_str": "y"}'
 OTHER = '{"path": "src/b.py", "old_str": "p", "new_str": "q"}'
 PRETTY = json.dumps(json.loads(EDIT), indent=2)
@@ -102,7 +101,8 @@ def test_refuses(text: str, code: str, line: int) -> None:
 
 
 def test_place_has_a_column() -> None:
-    assert refusal('Hi.\n  {"old_str": "x" 1}').message.startswith("line 2, column 19: ")
+    (problem,) = read('Hi.\n  {"old_str": "x" 1}').problems
+    assert problem.message.startswith("line 2, column 19: ")
 
 
 @pytest.mark.parametrize("whole", [EDIT, PRETTY, f"[{PRETTY},\n{OTHER}]", f"```json\n{PRETTY}\n"])
@@ -140,5 +140,4 @@ values = st.recursive(
 
 @given(values)
 def test_every_value_is_read_or_refused(value: Any) -> None:
-    found = outcome(json.dumps(value))
-    assert found.line == 1 if isinstance(found, Problem) else isinstance(found, list)
+    assert {problem.line for problem in read(value).problems} <= {1}

@@ -6,27 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.core.formats import v4a
-from patchq.core.formats.format import Document, Piece, UnreadableEdit
 from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
-
-BASE = {"a.py", "src/b.py", "a/own.py"}
-
-
-def read(text: str) -> list[Piece]:
-    """The pieces of a text, asked for line by line."""
-    doc = Document(text.split("\n"), BASE.__contains__)
-    pieces: list[Piece] = []
-    i = 0
-    while i < len(doc.lines):
-        piece = v4a.read(doc, i)
-        if piece is None:
-            i += 1
-            continue
-        pieces.append(piece)
-        doc.low = i = piece.end
-    return pieces
-
+from tests.helpers.reading import read, refused, said
 
 def patch(*lines: str) -> str:
     return "\n".join(("*** Begin Patch", *lines, "*** End Patch", ""))
@@ -34,10 +15,6 @@ def patch(*lines: str) -> str:
 
 def update(*lines: str, path: str = "a.py") -> str:
     return patch(f"*** Update File: {path}", *lines)
-
-
-def edits(text: str) -> list[tuple[str, Op]]:
-    return [(edit.path, edit.op) for piece in read(text) for edit in piece.edits]
 
 
 A_TO_B = ("a.py", PatchHunk("a\n", "b\n"))
@@ -142,54 +119,48 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
         [("a.py", DeleteFile()), ("src/b.py", DeleteFile()), ("a.py", DeleteFile())],
     ),
     "a directory of that name": (patch("*** Delete File: a/own.py"), [("a/own.py", DeleteFile())]),
-    "carriage returns": (
-        update("@@", " one", "", "-a", "+b").replace("\n", "\r\n"),
-        [("a.py", PatchHunk("one\r\n\r\na\r\n", "one\r\n\r\nb\r\n"))],
-    ),
     "prose": ("**Add File:** `x.py`\n***\n@@count = 1\nuse *** Begin Patch\n", []),
 }
 
 
 @pytest.mark.parametrize(("text", "expected"), PARSES.values(), ids=PARSES.keys())
 def test_parses(text: str, expected: list[tuple[str, Op]]) -> None:
-    assert edits(text) == expected
+    assert said(text) == expected
 
 
+UNREADABLE = "unreadable_edit"
 MALFORMED = {
-    "no edit": (patch(), "response.unreadable_edit", 1),
-    "not closed": ("x\n*** Begin Patch\n*** Update File: a.py\n-a\n", "response.truncated", 2),
-    "unknown marker": (patch("*** Frobnicate File: foo"), "response.unreadable_edit", 2),
+    "no edit": (patch(), UNREADABLE, 1),
+    "not closed": ("x\n*** Begin Patch\n*** Update File: a.py\n-a\n", "truncated", 2),
+    "unknown marker": (patch("*** Frobnicate File: foo"), UNREADABLE, 2),
     "unknown marker behind a chunk": (
         update("-a", "+b", "*** Rename File: a.py"),
-        "response.unreadable_edit",
+        UNREADABLE,
         5,
     ),
-    "misspelt": ("**Begin Patch**\n", "response.unreadable_edit", 1),
-    "quoted": ("> *** Begin Patch\n", "response.unreadable_edit", 1),
-    "no path": (patch("*** Update File:", "-a"), "response.unreadable_edit", 2),
-    "text before the first file": (patch("Hi"), "response.unreadable_edit", 2),
-    "an update without a change": (update("@@", " a"), "response.unreadable_edit", 2),
-    "an update indented as a whole": (update("  @@", "  -a"), "response.unreadable_edit", 2),
+    "misspelt": ("**Begin Patch**\n", UNREADABLE, 1),
+    "quoted": ("> *** Begin Patch\n", UNREADABLE, 1),
+    "no path": (patch("*** Update File:", "-a"), UNREADABLE, 2),
+    "text before the first file": (patch("Hi"), UNREADABLE, 2),
+    "an update without a change": (update("@@", " a"), UNREADABLE, 2),
+    "an update indented as a whole": (update("  @@", "  -a"), UNREADABLE, 2),
     "a new file's line without +": (
         patch("*** Add File: x", "+a", "b"),
-        "response.unreadable_edit",
+        UNREADABLE,
         4,
     ),
     "text under a deletion": (
         patch("*** Delete File: a.py", "gone"),
-        "response.unreadable_edit",
+        UNREADABLE,
         3,
     ),
-    "a move behind a chunk": (update("-a", "*** Move to: b"), "response.unreadable_edit", 4),
+    "a move behind a chunk": (update("-a", "*** Move to: b"), UNREADABLE, 4),
 }
 
 
 @pytest.mark.parametrize(("text", "code", "line"), MALFORMED.values(), ids=MALFORMED.keys())
 def test_refuses(text: str, code: str, line: int) -> None:
-    with pytest.raises(UnreadableEdit) as caught:
-        read(text)
-    assert (caught.value.problem.code, caught.value.problem.line) == (code, line)
-    assert caught.value.problem.hint
+    assert refused(text) == (code, line)
 
 
 @pytest.mark.parametrize(
@@ -202,10 +173,7 @@ def test_refuses(text: str, code: str, line: int) -> None:
 )
 def test_a_heredoc_is_taken_off(before: str, after: str) -> None:
     text = f"Now:\n{before}{update('-a', '+b')}{after}Done.\n"
-    (piece,) = read(text)
-    lines = text.split("\n")
-    assert piece.top == 1
-    assert lines[piece.end :] == ["Done.", ""]
+    assert read(text).prose.split() == ["Now:", "Done."]
 
 
 LINES = st.sampled_from(
@@ -220,5 +188,5 @@ LINES = st.sampled_from(
 
 @given(st.lists(LINES, max_size=12))
 def test_no_line_of_an_added_file_is_lost(lines: list[str]) -> None:
-    (piece,) = read(patch("*** Add File: x", *("+" + line for line in lines)))
-    assert piece.edits[0].op == Create("".join(line + "\n" for line in lines))
+    text = patch("*** Add File: x", *("+" + line for line in lines))
+    assert said(text) == [("x", Create("".join(line + "\n" for line in lines)))]

@@ -4,40 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.core.formats import parse
-from patchq.core.formats.format import UnreadableEdit
-from patchq.core.formats.whole_file import read, read_under_path
 from patchq.core.model.ops import Write
-from tests.helpers.line_by_line import BASE, Read, edits_of, refusal
+from tests.helpers.reading import read, refused, said
 
 SEARCH = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
 CHANGE = "### CHANGE 1: x\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nb\n```\n"
 
 
-def said(text: str, *forms: Read) -> list[tuple[str, str]]:
-    edits = edits_of(text, *(forms or (read,)))
-    written = [(edit.path, edit.op) for edit in edits]
-    return [(path, op.text) for path, op in written if isinstance(op, Write)]
+def written(text: str) -> list[tuple[str, str]]:
+    return [(edit.path, edit.op.text) for edit in read(text).edits if isinstance(edit.op, Write)]
 
 
 # ---------------------------------------------------------------- the forms that write
 
 
 def test_a_fence_with_a_path_behind_a_colon() -> None:
-    (edit,) = edits_of("Intro.\n\n```python:src/a.py\nx = 1\n\n```\nBye.\n", read)
+    (edit,) = read("Intro.\n\n```python:src/a.py\nx = 1\n\n```\nBye.\n").edits
     assert (edit.format, edit.path, edit.op) == ("whole_file", "src/a.py", Write("x = 1\n\n"))
     assert edit.at == (3, 6)
 
 
 def test_a_file_line_over_a_fence() -> None:
-    (edit,) = edits_of("FILE: src/a.py\n\n```python\nx = 1\n```\n\nEND FILE\nBye.", read)
+    (edit,) = read("FILE: src/a.py\n\n```python\nx = 1\n```\n\nEND FILE\nBye.").edits
     assert (edit.path, edit.op) == ("src/a.py", Write("x = 1\n"))
     assert edit.at == (1, 7)
 
 
 def test_a_file_line_over_text() -> None:
     text = "FILE: src/a.py\n\nx = 1\n\ny = 2\n\nFILE: src/b.py\n\nz\n\nEND FILE\n"
-    edits = edits_of(text, read)
+    edits = read(text).edits
     assert [edit.op for edit in edits] == [Write("x = 1\n\ny = 2\n"), Write("\nz\n\n")]
     assert [edit.at for edit in edits] == [(1, 5), (7, 11)]
 
@@ -88,7 +83,7 @@ def test_a_file_line_over_text() -> None:
     ],
 )  # fmt: skip
 def test_what_writes(text: str, expected: list[tuple[str, str]]) -> None:
-    assert said(text) == expected
+    assert written(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -106,7 +101,7 @@ def test_what_writes(text: str, expected: list[tuple[str, str]]) -> None:
     ],
 )
 def test_what_does_not_write(text: str) -> None:
-    assert said(text) == []
+    assert written(text) == []
 
 
 # ---------------------------------------------------------------- under a path
@@ -122,10 +117,7 @@ def test_what_does_not_write(text: str) -> None:
     ],
 )
 def test_files_under_a_path(text: str, expected: list[tuple[str, str]]) -> None:
-    parsed = parse(text, BASE.__contains__)
-    assert [(edit.path, edit.op) for edit in parsed.edits] == [
-        (path, Write(written, quoting=True)) for path, written in expected
-    ]
+    assert said(text) == [(path, Write(written, quoting=True)) for path, written in expected]
 
 
 # ---------------------------------------------------------------- refusals
@@ -159,7 +151,7 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
     ],
 )  # fmt: skip
 def test_refusals(text: str, code: str, line: int) -> None:
-    assert refusal(text, read) == (code, line)
+    assert refused(text) == (code, line)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +162,7 @@ def test_refusals(text: str, code: str, line: int) -> None:
     ],
 )  # fmt: skip
 def test_refusals_where_it_may_quote(text: str, code: str, line: int) -> None:
-    assert refusal(text, read_under_path) == (code, line)
+    assert refused(text) == (code, line)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +170,5 @@ def test_refusals_where_it_may_quote(text: str, code: str, line: int) -> None:
 )
 def test_a_cut_response_never_writes_a_part(text: str) -> None:
     for length in range(text.index("x"), len(text)):
-        with pytest.raises(UnreadableEdit):
-            edits_of(text[:length], read)
-    assert len(edits_of(text, read)) == 1
+        assert read(text[:length]).edits == ()
+    assert len(read(text).edits) == 1
