@@ -6,6 +6,7 @@ gets an empty home before that import, and each test then points libgit2 to its 
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import shutil
@@ -93,6 +94,21 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """End the process over a test that the time limit, which is a signal, cannot interrupt."""
+    faulthandler.dump_traceback_later(660, exit=True)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def pytest_sessionfinish() -> None:
+    """Bound what comes behind the last test: fixtures, coverage, threads that do not end."""
+    faulthandler.dump_traceback_later(900, exit=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -65,7 +65,9 @@ def lock(place: Path | None = None) -> None:
 
 def verified(repo: Path, commit: str = "main") -> str:
     """What git says of a commit's signature; a bad or missing one fails the test."""
-    done = subprocess.run(["git", "verify-commit", commit], cwd=repo, capture_output=True)
+    done = subprocess.run(
+        ["git", "verify-commit", commit], cwd=repo, capture_output=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr.decode()
     return done.stderr.decode()
 

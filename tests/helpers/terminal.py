@@ -37,8 +37,9 @@ class Terminal:
         return self.text
 
     def read_all(self) -> str:
+        until = time.monotonic() + WAIT_SECONDS
         while self._read():
-            pass
+            assert time.monotonic() < until, repr(self.text[-2000:])
         return self.text
 
     def type(self, text: str) -> None:

@@ -59,6 +59,7 @@ def _outputs(place: Path, page: str, commands: list[str]) -> Iterator[str]:
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
     )
     for output in _steady(done.stdout.replace(str(place), "")).split(f"{_MARK}\n")[1:]:
         yield "".join(f"{_cut(line)}\n" for line in output.splitlines())

@@ -153,7 +153,10 @@ def _steady(text: str, repo: Path) -> str:
 
 
 def _git(repo: Path, *words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=repo, capture_output=True, text=True, check=True)
+    command = ["git", *words]
+    done = subprocess.run(
+        command, cwd=repo, capture_output=True, text=True, check=True, timeout=120
+    )
     return done.stdout
 
 
@@ -215,6 +218,7 @@ def parts() -> dict[str, str]:
             capture_output=True,
             text=True,
             check=False,
+            timeout=120,
         )
     assert done.returncode == 0, done.stderr
     return {"walk": json.loads(done.stdout)}

@@ -41,7 +41,6 @@ def test_the_documented_form() -> None:
         pytest.param("File: src/a.py", "src/a.py", id="file-in-lower-case"),
         pytest.param("### `src/a.py`", "src/a.py", id="path-heading"),
         pytest.param("FILE: src/a.py\n\nLike `src/b.py`.\n", "src/a.py", id="file-and-prose"),
-        pytest.param("FILE: src/a.py\n\n```\n# src/b.py\n```\n", "src/a.py", id="quotation"),
         pytest.param("FILE: src/a.py\n````\n", "src/a.py", id="in-a-fence"),
     ],
 )

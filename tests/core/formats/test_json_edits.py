@@ -46,7 +46,6 @@ TWO = [*ONE, ("src/b.py", ReplaceText("p", "q"))]
         pytest.param('{"edits": []}', [], id="no edits"),
         pytest.param('{"edits": [{"id": 1}]}', [], id="other edits"),
         pytest.param('{"edits": "[1]", "path": "a.py"}', [], id="other text"),
-        pytest.param('```json:a.json\n{"a": 1}\n```', [], id="a file"),
         pytest.param("[x] done\n[link](url)\n{{ var }}", [], id="no JSON"),
     ],
 )  # fmt: skip
@@ -91,9 +90,9 @@ def test_reads(text: str, expected: list[tuple[str, Any]]) -> None:
         pytest.param(f'[{EDIT}, "*** Begin Patch"]', UNREADABLE, 1, id="a patch in a list"),
         pytest.param(json.dumps({"name": "edit", "parameters": {"properties": {"old_str": {}}},
                                  "description": "…"}), UNREADABLE, 1, id="a tool's schema"),
-        pytest.param(json.dumps({"type": "message", "content": [
+        pytest.param("So:\n" + json.dumps({"type": "message", "content": [
             {"type": "tool_use", "name": "Edit", "input": json.loads(EDIT)}]}),
-            UNREADABLE, 1, id="an API's answer in a text"),
+            UNREADABLE, 2, id="an API's answer in a text"),
     ],
 )  # fmt: skip
 def test_refuses(text: str, code: str, line: int) -> None:

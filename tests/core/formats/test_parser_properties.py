@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
-from tests.helpers.blocks import BLOCK, read
+from tests.helpers.reading import BLOCK, read
 
 MARKER_LIKE = [
     "<<<<<<< SEARCH", "<<<<< SEARCH", "------- SEARCH", "<<<<<<< RENAME", "<<<<<<< DELETE",

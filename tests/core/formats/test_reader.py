@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from patchq.core.formats.registry import FORMATS
-from patchq.core.model.ops import Create, PatchHunk, Replace, Write
+from patchq.core.model.ops import Create, Replace, Write
 from patchq.core.model.values import Edit
-from tests.helpers.blocks import BLOCK, CREATION, block, read, said
+from tests.helpers.reading import BLOCK, CREATION, block, read, refused, said
 
 V4A = "*** Begin Patch\n*** Update File: src/a.py\n-old\n+new\n*** End Patch\n"
 DIFF = "```diff\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-old\n+new\n```\n"
@@ -52,14 +51,6 @@ def edits(text: str, default_path: str | None = None) -> tuple[Edit, ...]:
     parsed = read(text, default_path)
     assert parsed.problems == ()
     return parsed.edits
-
-
-def refused(text: str) -> tuple[str, int | None]:
-    parsed = read(text)
-    assert parsed.edits == ()
-    (problem,) = parsed.problems
-    assert problem.hint
-    return problem.code, problem.line
 
 
 # ---------------------------------------------------------------- every form
@@ -112,10 +103,8 @@ def test_the_manual_shows_an_example_of_every_form() -> None:
 
 def test_a_path_is_inherited_by_blocks_alone() -> None:
     assert said(f"{V4A}\nAnd then:\n\n{BLOCK}")[1] == ("src/a.py", Replace("old\n", "new\n"))
-    assert refused(f"{SEARCH}\n@@ -1 +1 @@\n-old\n+new\n")[0] == "response.unreadable_edit"
-    assert refused(f'{SEARCH}\n{{"old_str": "a", "new_str": "b"}}\n')[0] == (
-        "response.unreadable_edit"
-    )
+    assert refused(f"{SEARCH}\n@@ -1 +1 @@\n-old\n+new\n")[0] == "unreadable_edit"
+    assert refused(f'{SEARCH}\n{{"old_str": "a", "new_str": "b"}}\n')[0] == ("unreadable_edit")
 
 
 QUOTED = "src/b.py\n```python\nold\n```\n"
@@ -168,10 +157,10 @@ DAMAGED = {
 def test_what_looks_like_an_edit_refuses_the_rest(form: str, damage: str) -> None:
     good = FORMS[form] + "\nAnd:\n\n"
     code, line = refused(good + damage)
-    assert code in ("response.unreadable_edit", "response.truncated")
+    assert code in ("unreadable_edit", "truncated")
     assert line is not None
     assert line > good.count("\n")
-    assert refused(f"{damage}\nAnd:\n\n{FORMS[form]}")[0].startswith("response.")
+    assert refused(f"{damage}\nAnd:\n\n{FORMS[form]}")[0] in ("unreadable_edit", "truncated")
 
 
 @pytest.mark.parametrize("form", ["search_replace", "find_replace", "v4a", "edit_calls"])
@@ -190,137 +179,10 @@ def test_a_lone_end_of_thought_refuses(form: str) -> None:
     text = FORMS[form]
     for before in ("Hm.\n", text):
         line = before.count("\n") + 1
-        assert refused(f"{before}</think>\n{text}") == ("response.unreadable_edit", line)
+        assert refused(f"{before}</think>\n{text}") == ("unreadable_edit", line)
     line = text.count("\n") + 1
-    assert refused(f"{text}So.</think>\n{text}") == ("response.unreadable_edit", line)
-
-
-# ---------------------------------------------------------------- answers of APIs
-
-MESSAGES = {"role": "assistant", "type": "message", "model": "m"}
-
-
-def messages(*content: Any, stop: str | None = "end_turn") -> dict[str, Any]:
-    return {**MESSAGES, "content": list(content), "stop_reason": stop}
-
-
-def text_part(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-ARGUMENTS = {"path": "src/a.py", "old_str": "old", "new_str": "new"}
-TOOL = {"type": "tool_use", "id": "t", "name": "str_replace", "input": ARGUMENTS}
-BY_STRING = {"id": "c", "type": "function"}
-FUNCTION = {"name": "edit", "arguments": json.dumps(ARGUMENTS)}
-ANSWERS = {
-    "messages": messages(text_part("So:"), TOOL, stop="tool_use"),
-    "chat": {
-        "choices": [
-            {
-                "message": {
-                    "role": "assistant",
-                    "content": "So:",
-                    "tool_calls": [{**BY_STRING, "function": FUNCTION}],
-                },
-                "finish_reason": "tool_calls",
-            }
-        ]
-    },
-    "responses": {
-        "object": "response",
-        "status": "completed",
-        "output": [
-            {"type": "message", "content": [{"type": "output_text", "text": "So:"}]},
-            {"type": "function_call", **FUNCTION},
-        ],
-    },
-    "generate": {
-        "candidates": [
-            {
-                "content": {
-                    "role": "model",
-                    "parts": [
-                        {"text": "So:"},
-                        {"functionCall": {"name": "edit", "args": ARGUMENTS}},
-                    ],
-                },
-                "finishReason": "STOP",
-            }
-        ]
-    },
-}
-
-
-@pytest.mark.parametrize(
-    ("api", "member", "reason"),
-    [
-        ("messages", "stop_reason", "max_tokens"),
-        ("chat", "finish_reason", "length"),
-        ("responses", "status", "incomplete"),
-        ("generate", "finishReason", "MAX_TOKENS"),
-    ],
-)
-def test_an_answer_that_its_api_cut(api: str, member: str, reason: str) -> None:
-    answer = json.loads(json.dumps(ANSWERS[api]))
-    holder = answer if member in answer else next(iter(answer.values()))[0]
-    assert member in holder
-    holder[member] = reason
-    parsed = read(json.dumps(answer))
-    assert [problem.code for problem in parsed.problems] == ["response.truncated"]
-    assert reason in parsed.problems[0].message
-
-
-def test_an_unreadable_text_part_names_the_json_line() -> None:
-    text = json.dumps(messages(text_part("*** Begin Patch\n")), indent=1)
-    code, line = refused(text)
-    assert code == "response.truncated"
-    assert line is not None
-    assert 1 < line < text.count("\n")
-
-
-# ---------------------------------------------------------------- patches in calls
-
-SHELL = f"apply_patch <<'EOF'\n{V4A}EOF"
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("apply_patch", {"patch": V4A, "explanation": "so"}),
-        ("apply_patch", json.dumps({"input": V4A})),
-        ("apply_patch", V4A),
-        ("shell", {"command": ["bash", "-lc", SHELL], "timeout_ms": 1000}),
-    ],
-)
-def test_a_call_that_holds_a_patch(name: str, arguments: Any) -> None:
-    part = {"type": "tool_use", "id": "t", "name": name, "input": arguments}
-    for value in (messages(part), {"name": name, "arguments": arguments}):
-        (edit,) = edits(json.dumps(value))
-        assert (edit.format, edit.path, edit.at) == ("v4a", "src/a.py", (1, 1))
-        assert isinstance(edit.op, PatchHunk)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"input": V4A.replace("*** End Patch\n", "")},
-        {"input": V4A, "path": "src/a.py"},
-        {"input": V4A, "workdir": "src"},
-        {"command": ["bash", "-lc", f"cd src && {SHELL}"]},
-        {"command": f"{SHELL}\nrm src/b.py"},
-        {"command": f"cat > x <<'EOF'\nx\nEOF\n{SHELL}"},
-        {"input": V4A, "patch": V4A},
-    ],
-)
-def test_a_call_that_does_more_than_patch(arguments: Any) -> None:
-    value = {"name": "apply_patch", "arguments": arguments}
-    assert refused(json.dumps(value)) == ("response.unreadable_edit", 1)
-    part = {"type": "tool_use", "id": "t", "name": "apply_patch", "input": arguments}
-    assert refused(json.dumps(messages(part))) == ("response.unreadable_edit", 1)
-
-
-# ---------------------------------------------------------------- mails
+    assert refused(f"{text}So.</think>\n{text}") == ("unreadable_edit", line)
 
 
 def test_creations_without_a_path_of_their_own_are_refused() -> None:
-    assert refused(f"{V4A}\nNext:\n{CREATION}") == ("response.unreadable_edit", 8)
+    assert refused(f"{V4A}\nNext:\n{CREATION}") == ("unreadable_edit", 8)

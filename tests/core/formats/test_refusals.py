@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.blocks import BLOCK, CREATION, DELETION, RENAME, block, read
+from tests.helpers.reading import BLOCK, CREATION, DELETION, RENAME, block, read
 
 GOOD = f"src/a.py\n{BLOCK}\n"
 """Seven lines that can be read, so that every refusal shows that nothing of them lands."""

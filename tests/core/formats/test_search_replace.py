@@ -1,11 +1,11 @@
-"""What SEARCH/REPLACE blocks say, in all the dress that models give them."""
+"""What SEARCH/REPLACE blocks say, in all the dress that models give them, and what is refused."""
 
 from __future__ import annotations
 
 import pytest
 
 from patchq.core.model.ops import Create, Op, Rename, Replace
-from tests.helpers.blocks import (
+from tests.helpers.reading import (
     BLOCK,
     CREATION,
     DELETION,
@@ -16,15 +16,84 @@ from tests.helpers.blocks import (
     RENAME,
     block,
     read,
+    refused,
     said,
 )
 
-A = ("src/a.py", OLD_NEW)
-B = ("src/b.py", OLD_NEW)
+A, B = ("src/a.py", OLD_NEW), ("src/b.py", OLD_NEW)
+N = ("src/n.py", NEW)
+JUST = ("Justfile", NEW)
 HEADINGS = block("T\n=====\n", "U\n=========\n")
 FENCED = block("```\nx\n```\n")
 QUOTING = block(f"```\n{BLOCK}```\n", "x\n")
 ODD = block("a\n```\n", "b\n```\n=====\n")
+
+# ---------------------------------------------------------------- the path
+
+PATH_LINES = [
+    "src/a.py", "  src/a.py\t\r", "**`src/a.py`**", "**`src/a.py`:**", "`src/a.py`:", "src/a.py:",
+    "## src/a.py", "### `src/a.py` ###", "# src/a.py", "// src/a.py", "/* src/a.py */",
+    "<!-- src/a.py -->", "; src/a.py", "> src/a.py", "- `src/a.py`", "File: src/a.py",
+    "FILE: `src/a.py`", "Path: src/a.py", "Filename: src/a.py", "File path: src/a.py",
+    "**File:** src/a.py", "**File**: `src/a.py`", '"src/a.py"', "_src/a.py_", "src/a.py\n\n \n",
+    "./src/a.py", "b/src/a.py", "src\\a.py",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", PATH_LINES)
+def test_a_path_on_a_line(line: str) -> None:
+    assert said(f"{line}\n{BLOCK}") == [A]
+
+
+@pytest.mark.parametrize(
+    ("info", "path"),
+    [
+        ("python src/a.py", "src/a.py"), ("python:src/a.py", "src/a.py"),
+        ("python: src/a.py", "src/a.py"), ("make:Justfile", "Justfile"), (":src/a.py", "src/a.py"),
+        ("c++:src/a.cc", "src/a.cc"), ("src/a.py:", "src/a.py"),
+        ("md docs/my file.md", "docs/my file.md"), ("md docs/your file.md", None),
+        ("md:docs/your file.md", None), ("make Makefile", "Makefile"), ("make Justfile", None),
+        ("python", None), ("python:", None), ("objective-c", None), ("vb.net", None),
+        ("ASP.NET", None), ("python3.11", None), ("C/C++", None), ("text/plain", None),
+        ("application/vnd.api+json", None), ("text/x", None), ("text/x.txt", "text/x.txt"),
+        ("html/css.md", "html/css.md"), ("python html/css", "html/css"),
+        ("python:html/css", "html/css"), ("shell/run", "shell/run"), ("python.py", "python.py"),
+        ("python {linenos=true}", None), ("", None),
+    ],
+)  # fmt: skip
+def test_a_path_in_the_info_of_a_fence(info: str, path: str | None) -> None:
+    text = f"```{info}\n{BLOCK}```\n"
+    if path is None:
+        assert refused(text) == ("unreadable_edit", 2)
+    else:
+        assert said(text) == [(path, OLD_NEW)]
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ("And once more:", False), ("And in src/a.py, again.", False),
+        ("And in `./src/a.py`:", False), ("see https://example.org/b.html", False),
+        ("Then utils.py:", True), ("Then (lib/b.c)!", True), ("Then the Makefile.", True),
+        ("Then `lib/tool`", True), ("see docs/my file.md", True), ("a.py", True),
+        ("src/b.py:12: error", True),
+    ],
+)  # fmt: skip
+def test_a_path_is_inherited_unless_another_is_mentioned(line: str, other: bool) -> None:
+    parsed = read(f"src/a.py\n{BLOCK}\n{line}\n\n{BLOCK}")
+    assert ([edit.path for edit in parsed.edits] != ["src/a.py"] * 2) == other
+
+
+@pytest.mark.parametrize("text", [BLOCK, CREATION, DELETION, RENAME, f"Hello.\n```\n{BLOCK}```\n"])
+def test_default_path_stands_in_for_the_first(text: str) -> None:
+    assert read(text, "src/a.py").edits[0].path == "src/a.py"
+
+
+def test_default_path_is_not_taken_under_another_one() -> None:
+    assert read(f"Change src/none.py:\n{BLOCK}", "src/a.py").edits == ()
+
+
+# ---------------------------------------------------------------- the whole
 
 
 def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
@@ -34,62 +103,30 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
 @pytest.mark.parametrize(
     ("text", "edits"),
     [
-        # the path's dress
-        case("bare", f"src/a.py\n{BLOCK}", A),
-        case("blank-line-between", f"src/a.py\n\n \n{BLOCK}", A),
-        case("backticks", f"`src/a.py`\n{BLOCK}", A),
-        case("bold", f"**src/a.py**\n{BLOCK}", A),
-        case("heading", f"### src/a.py\n{BLOCK}", A),
-        case("hash-comment", f"# src/a.py\n{BLOCK}", A),
-        case("slash-comment", f"// src/a.py\n{BLOCK}", A),
-        case("file-label", f"File: src/a.py\n{BLOCK}", A),
-        case("capital-file-label", f"FILE: src/a.py\n```python\n{BLOCK}```\n", A),
-        case("path-label", f"Path: src/a.py\n{BLOCK}", A),
-        case("filename-label", f"Filename: `src/a.py`\n{BLOCK}", A),
-        case("trailing-colon", f"src/a.py:\n{BLOCK}", A),
-        case("dot", f"./src/a.py\n{BLOCK}", A),
-        case("diff-prefix", f"b/src/a.py\n{BLOCK}", A),
-        case("known-blank", f"docs/my file.md\n{BLOCK}", ("docs/my file.md", OLD_NEW)),
-        case("backslash", f"src\\a.py\n{BLOCK}", A),
+        # the path
         case("unknown-backslash", f"src\\z.py\n{BLOCK}", ("src/z.py", OLD_NEW)),
         case("absolute-is-left-to-the-rules", f"/srv/a.py\n{BLOCK}", ("/srv/a.py", OLD_NEW)),
         case("known-word", f"Makefile:\n{BLOCK}", ("Makefile", OLD_NEW)),
         case("known-word-dressed", f"### `CHANGES`\n{BLOCK}", ("CHANGES", OLD_NEW)),
-        case("unknown-word-created", f"Justfile\n{CREATION}", ("Justfile", NEW)),
-        case("unknown-word-in-backticks", f"`Justfile`\n{CREATION}", ("Justfile", NEW)),
-        case(
-            "word-that-was-created-above",
-            f"Justfile\n{CREATION}\nJustfile\n{BLOCK}",
-            ("Justfile", NEW),
-            ("Justfile", OLD_NEW),
-        ),
+        case("known-blank", f"docs/my file.md\n{BLOCK}", ("docs/my file.md", OLD_NEW)),
+        case("unknown-word-created", f"Justfile\n{CREATION}", JUST),
+        case("unknown-word-in-backticks", f"`Justfile`\n{CREATION}", JUST),
+        case("word-that-was-created-above", f"Justfile\n{CREATION}\nJustfile\n{BLOCK}", JUST,
+             ("Justfile", OLD_NEW)),
         # fences
-        case("fence", f"src/a.py\n```\n{BLOCK}```\n", A),
         case("fence-blank-lines", f"src/a.py\n\n```python\n\n{BLOCK}\n```\n", A),
-        case("info-path", f"```python src/a.py\n{BLOCK}```\n", A),
-        case("info-colon", f"```python:src/a.py\n{BLOCK}```\n", A),
-        case("info-colon-word", f"```make:Justfile\n{CREATION}```\n", ("Justfile", NEW)),
         case("info-path-alone", f"~~~ src/a.py\n{BLOCK}~~~\n", A),
-        case("path-inside", f"```python\nsrc/a.py\n{BLOCK}```\n", A),
         case("comment-inside", f"```python\n# src/a.py\n{BLOCK}```\n", A),
         case("same-path-twice", f"**src/a.py**\n```python\n# src/a.py\n{BLOCK}```\n", A),
-        case("word-over-info", f"Done\n```py src/n.py\n{CREATION}```\n", ("src/n.py", NEW)),
+        case("word-over-info", f"Done\n```py src/n.py\n{CREATION}```\n", N),
         case("language-is-no-path", f"src/a.py\n```Makefile\n{BLOCK}```\n", A),
-        case("source", f"src/a.py\n<source>python\n{BLOCK}</source>\n", A),
-        case("code", f"src/a.py\n<code>\n{BLOCK}</code>\n", A),
-        case("pre", f"src/a.py\n<pre>\n{BLOCK}</pre>\n", A),
-        case("codeblock", f"src/a.py\n<codeblock>\n{BLOCK}</codeblock>\n", A),
-        case("sourcecode", f"src/a.py\n<sourcecode>\n{BLOCK}</sourcecode>\n", A),
+        *(case(tag, f"src/a.py\n<{tag}>\n{BLOCK}</{tag}>\n", A)
+          for tag in ("source", "code", "pre", "codeblock", "sourcecode")),
         case("opened-twice", f"src/a.py\n```\n```python\n{BLOCK}```\n```\n", A),
         case("opened-twice-closed-once", f"src/a.py\n```\n```python\n{BLOCK}```\n", A),
         case("never-closed", f"src/a.py\n```python\n{BLOCK}", A),
         case("never-closed-and-prose", f"src/a.py\n```python\n{BLOCK}\nDone.\n", A),
-        case(
-            "closed-too-late",
-            f"src/a.py\n```python\n{BLOCK}\nsrc/b.py\n```python\n{BLOCK}```\n",
-            A,
-            B,
-        ),
+        case("closed-late", f"src/a.py\n```py\n{BLOCK}\nsrc/b.py\n```py\n{BLOCK}```\n", A, B),
         case("fence-as-separator", f"src/a.py\n```\n{BLOCK}```\n{BLOCK}```\n", A, A),
         case("behind-an-odd-fence", f"```\nsrc/a.py\n```\n{BLOCK}```\n", A),
         # markers
@@ -100,100 +137,54 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
         case("angle-behind", f"src/a.py\n{BLOCK}".replace("SEARCH", "SEARCH>"), A),
         case("no-blank-inside", f"src/a.py\n{BLOCK}".replace(" SEARCH", "SEARCH"), A),
         case("blanks-behind", f"src/a.py\n{BLOCK}".replace("=\n", "= \t\n"), A),
-        case(
-            "heading-lines-are-text",
-            f"src/a.py\n{HEADINGS}",
-            ("src/a.py", Replace("T\n=====\n", "U\n=========\n")),
-        ),
+        case("heading-lines-are-text", f"src/a.py\n{HEADINGS}",
+             ("src/a.py", Replace("T\n=====\n", "U\n=========\n"))),
         case("no-final-newline", f"src/a.py\n{BLOCK}".rstrip("\n"), A),
         # several blocks
-        case("two-files", f"src/a.py\n{BLOCK}\nsrc/b.py\n{BLOCK}", A, B),
         case("rule-between", f"src/a.py\n{BLOCK}\n---\n\nsrc/b.py\n{BLOCK}\n---\n", A, B),
-        case(
-            "several-in-a-fence",
-            f"src/a.py\n```\n{BLOCK}\n{BLOCK}\nsrc/b.py\n{BLOCK}```\n",
-            A,
-            A,
-            B,
-        ),
+        case("in-a-fence", f"src/a.py\n```\n{BLOCK}\n{BLOCK}\nsrc/b.py\n{BLOCK}```\n", A, A, B),
         case("inherited", f"src/a.py\n{BLOCK}\nAnd, e.g. for Python 3.11:\n\n{BLOCK}", A, A),
         case("inherited-in-fence", f"src/a.py\n```\n{BLOCK}```\nThen:\n```py\n{BLOCK}```\n", A, A),
-        case(
-            "numbered-list",
-            f"1. `src/a.py`:\n\n```python\n{BLOCK}```\n\n2. **src/b.py**\n\n{BLOCK}",
-            A,
-            B,
-        ),
+        case("numbered-list", f"1. `src/a.py`:\n\n```py\n{BLOCK}```\n\n2. **src/b.py**\n\n{BLOCK}",
+             A, B),
         # what a block does
-        case("create", f"src/n.py\n{CREATION}", ("src/n.py", NEW)),
+        case("create", f"src/n.py\n{CREATION}", N),
         case("create-empty", f"src/n.py\n{block('', '')}", ("src/n.py", Create(""))),
         case("delete-lines", f"src/a.py\n{block(new='')}", ("src/a.py", Replace("old\n", ""))),
-        case(
-            "blank-lines-kept",
-            "src/a.py\n" + block("\nold\n", "\n"),
-            ("src/a.py", Replace("\nold\n", "\n")),
-        ),
+        case("blank-lines-kept", "src/a.py\n" + block("\nold\n", "\n"),
+             ("src/a.py", Replace("\nold\n", "\n"))),
         case("delete", f"src/a.py\n{DELETION}", ("src/a.py", GONE)),
         case("rename", f"src/a.py\n{RENAME}", ("src/a.py", MOVE)),
         case("rename-fenced", f"src/a.py\n```\n{RENAME}```\n", ("src/a.py", MOVE)),
-        case(
-            "edit-under-the-new-path",
-            f"Makefile\n{RENAME.replace('src/c.py', '`Justfile`')}\nJustfile\n{BLOCK}",
-            ("Makefile", Rename("Justfile")),
-            ("Justfile", OLD_NEW),
-        ),
+        case("edit-under-the-new-path",
+             f"Makefile\n{RENAME.replace('src/c.py', '`Justfile`')}\nJustfile\n{BLOCK}",
+             ("Makefile", Rename("Justfile")), ("Justfile", OLD_NEW)),
         # markers in the text
-        case(
-            "other-length-in-text",
-            f"README.md\n{block(BLOCK, BLOCK + DELETION, length=9)}",
-            ("README.md", Replace(BLOCK, BLOCK + DELETION)),
-        ),
-        case(
-            "shorter-fence-in-text",
-            f"README.md\n````\n{QUOTING}````\n",
-            ("README.md", Replace(f"```\n{BLOCK}```\n", "x\n")),
-        ),
-        case(
-            "odd-fence-in-text",
-            f"README.md\n````\n{ODD}````\n",
-            ("README.md", Replace("a\n```\n", "b\n```\n=====\n")),
-        ),
-        case(
-            "fence-in-text",
-            f"README.md\n```\n{FENCED}```\n",
-            ("README.md", Replace("```\nx\n```\n", "new\n")),
-        ),
-        case(
-            "thought-in-text",
-            "src/a.py\n" + block("<think>\n"),
-            ("src/a.py", Replace("<think>\n", "new\n")),
-        ),
-        case(
-            "signs-in-text",
-            "src/a.py\n" + block("@@ x @@\n", "*** End Patch\n"),
-            ("src/a.py", Replace("@@ x @@\n", "*** End Patch\n")),
-        ),
+        case("other-length-in-text", f"README.md\n{block(BLOCK, BLOCK + DELETION, length=9)}",
+             ("README.md", Replace(BLOCK, BLOCK + DELETION))),
+        case("shorter-fence-in-text", f"README.md\n````\n{QUOTING}````\n",
+             ("README.md", Replace(f"```\n{BLOCK}```\n", "x\n"))),
+        case("odd-fence-in-text", f"README.md\n````\n{ODD}````\n",
+             ("README.md", Replace("a\n```\n", "b\n```\n=====\n"))),
+        case("fence-in-text", f"README.md\n```\n{FENCED}```\n",
+             ("README.md", Replace("```\nx\n```\n", "new\n"))),
+        case("thought-in-text", "src/a.py\n" + block("<think>\n"),
+             ("src/a.py", Replace("<think>\n", "new\n"))),
+        case("signs-in-text", "src/a.py\n" + block("@@ x @@\n", "*** End Patch\n"),
+             ("src/a.py", Replace("@@ x @@\n", "*** End Patch\n"))),
         # wrappers
         case("four-backticks-round", f"````\nHi:\n\nsrc/a.py\n```\n{BLOCK}```\n````\n", A),
         case("fence-round", f"```\nHi:\n\nsrc/a.py\n{BLOCK}\nDone\n```\n", A),
         case("fence-round-fences", f"```markdown\nsrc/a.py\n```python\n{BLOCK}```\nDone\n```\n", A),
         case("bare-fence-round-fences", f"```\nHi\n\nsrc/a.py\n```\n{BLOCK}```\nDone\n```\n", A),
-        case(
-            "fence-round-under-a-sentence",
-            f"For you:\n```md\nHi:\n\nsrc/a.py\n{BLOCK}\n```\n",
-            A,
-        ),
+        case("round-under-a-sentence", f"For you:\n```md\nHi:\n\nsrc/a.py\n{BLOCK}\n```\n", A),
         case("fence-never-closed", f"For you:\n```md\nHi:\n\nsrc/a.py\n{BLOCK}", A),
         case("thought", f"<think>\nsrc/b.py\n{BLOCK}</think>\nsrc/a.py\n{BLOCK}", A),
         case("thought-on-one-line", f"<think>so</think>src/a.py\n{BLOCK}", A),
-        case(
-            "thought-between-blocks",
-            f"src/a.py\n{BLOCK}<think>\n*** Begin Patch\n</think>\nsrc/b.py\n{BLOCK}",
-            A,
-            B,
-        ),
+        case("thought-between-blocks",
+             f"src/a.py\n{BLOCK}<think>\n*** Begin Patch\n</think>\nsrc/b.py\n{BLOCK}", A, B),
     ],
-)
+)  # fmt: skip
 def test_reads(text: str, edits: list[tuple[str, Op]]) -> None:
     assert said(text) == edits
 
@@ -219,8 +210,3 @@ def test_prose_is_kept(prose: str) -> None:
     assert parsed.problems == ()
     assert [edit.path for edit in parsed.edits] == ["src/a.py"]
     assert parsed.prose.split("\n\n\n") in ([f"{prose}", prose], [f"{prose}\n\n{prose}"])
-
-
-@pytest.mark.parametrize("text", [BLOCK, CREATION, DELETION, RENAME, f"Hello.\n```\n{BLOCK}```\n"])
-def test_default_path_stands_in_for_the_first(text: str) -> None:
-    assert read(text, "src/a.py").edits[0].path == "src/a.py"

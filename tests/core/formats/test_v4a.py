@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from tests.helpers.reading import read, refused, said
 
+
 def patch(*lines: str) -> str:
     return "\n".join(("*** Begin Patch", *lines, "*** End Patch", ""))
 

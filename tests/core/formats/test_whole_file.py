@@ -43,7 +43,6 @@ def test_a_file_line_over_text() -> None:
         pytest.param("```text:Makefile\na\n```", [("Makefile", "a\n")], id="word"),
         pytest.param("```c++:a/src/a.py\na\n```", [("src/a.py", "a\n")], id="diff-prefix"),
         pytest.param("```python:src/a.py\n```", [("src/a.py", "")], id="empty"),
-        pytest.param("~~~py:src/a.py\r\na\r\n~~~\r", [("src/a.py", "a\r\n")], id="crlf"),
         pytest.param("FILE: docs/my file.md\n```\n```", [("docs/my file.md", "")], id="blank"),
         pytest.param("FILE: my notes\n```\na\n```", [("my notes", "a\n")], id="rest-of-the-line"),
         pytest.param("**FILE:** `src/a.py`\n```\na\n```", [("src/a.py", "a\n")], id="bold"),

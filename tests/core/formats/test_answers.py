@@ -1,0 +1,185 @@
+"""Answers of the four APIs, as they come from the wire."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from patchq.core.formats.envelope.streams import open_answer
+from patchq.core.model.ops import PatchHunk
+from tests.helpers.reading import BLOCK, read, refused
+
+ARGUMENTS = {"path": "src/a.py", "old_str": "old", "new_str": "new"}
+A, B = f"src/a.py\n{BLOCK}", f"src/b.py\n{BLOCK}"
+V4A = "*** Begin Patch\n*** Update File: src/a.py\n-old\n+new\n*** End Patch\n"
+
+
+def messages(*content: Any, **members: Any) -> dict[str, Any]:
+    return {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "m-1",
+        "content": list(content), "stop_reason": "end_turn", "usage": {}, **members,
+    }  # fmt: skip
+
+
+def chat(message: Any, reason: str | None = "stop") -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
+    return {"id": "c", "object": "chat.completion", "model": "m-2", "choices": [choice]}
+
+
+def responses(*output: Any, **members: Any) -> dict[str, Any]:
+    return {
+        "id": "r", "object": "response", "status": "completed", "model": "m-3",
+        "output": list(output), **members,
+    }  # fmt: skip
+
+
+def generated(*parts: Any, reason: str | None = "STOP") -> dict[str, Any]:
+    content = {"role": "model", "parts": list(parts)}
+    candidate = {"content": content, "finishReason": reason, "index": 0}
+    return {"candidates": [candidate], "modelVersion": "m-4", "usageMetadata": {}}
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
+
+
+def use(name: str = "Edit", **arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": "t1", "name": name, "input": arguments or ARGUMENTS}
+
+
+def function(name: str = "Edit", arguments: str = json.dumps(ARGUMENTS)) -> dict[str, Any]:
+    inner = {"name": name, "arguments": arguments}
+    return {"id": "call_1", "type": "function", "function": inner}
+
+
+CALLED = {"type": "function_call", "name": "Edit", "arguments": json.dumps(ARGUMENTS)}
+SAYS = {"type": "message", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": "src/b.py\n"},
+                    {"type": "output_text", "text": BLOCK}]}  # fmt: skip
+READS = {
+    "in order": (messages(text(B), use(), text(B)), "bab"),
+    "thoughts": (messages({"type": "thinking", "thinking": B, "text": B}, text(A)), "a"),
+    "server tools": (messages(use("web_search", query="x"), use()), "a"),
+    "chat": (chat({"content": B, "tool_calls": [function(), function()]}), "baa"),
+    "chat without content": (chat({"content": None, "tool_calls": [function()]}), "a"),
+    "a call of nothing": (chat({"content": A, "tool_calls": [function("ls", "")]}), "a"),
+    "a message alone": ({"role": "assistant", "tool_calls": [function()]}, "a"),
+    "responses": (responses({"type": "reasoning", "summary": [text(B)]}, SAYS, CALLED), "ba"),
+    "responses with a custom call": (
+        responses({"type": "custom_tool_call", "name": "apply_patch", "input": V4A}), "a"),
+    "generate": (generated({"text": "src/b.py\n"}, {"text": BLOCK},
+                           {"functionCall": {"name": "Edit", "args": ARGUMENTS}}), "ba"),
+    "its thoughts": (generated({"text": B, "thought": True}, {"text": A}), "a"),
+    "without arguments": (generated({"functionCall": {"name": "ls"}}, {"text": A}), "a"),
+    "a list": ([messages(text(A))], "a"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "names"), READS.values(), ids=READS)
+def test_reads(value: Any, names: str) -> None:
+    for indent in (None, 1):
+        parsed = read(json.dumps(value, indent=indent))
+        assert parsed.problems == ()
+        assert [edit.path for edit in parsed.edits] == [f"src/{name}.py" for name in names]
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["end_turn", "stop", "stop_sequence", "tool_use", "tool_calls", "function_call", "STOP",
+     "completed", None],
+)  # fmt: skip
+def test_normal_ends_are_no_cut(reason: str | None) -> None:
+    for answer in (
+        messages(text(A), stop_reason=reason),
+        chat({"content": A}, reason),
+        generated({"text": A}, reason=reason),
+        responses(CALLED, status=reason),
+    ):
+        assert [edit.path for edit in read(answer).edits] == ["src/a.py"]
+
+
+CUTS = [
+    (messages(text(A), stop_reason="refusal"), "refusal"),
+    (messages(text(A), stop_reason="pause_turn"), "pause_turn"),
+    (messages(text(A), stop_reason={"type": "end_turn"}), "{'type': 'end_turn'}"),
+    (chat({"content": A}, "length"), "length"),
+    (chat({"content": A}, "content_filter"), "content_filter"),
+    (generated({"text": A}, reason="MAX_TOKENS"), "MAX_TOKENS"),
+    (responses(CALLED, status="incomplete"), "incomplete"),
+    (responses(status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+     "max_output_tokens"),
+    (responses({**CALLED, "status": "incomplete"}), "incomplete"),
+    ("\n".join(map(json.dumps, [messages(), messages(stop_reason="max_tokens"), messages()])),
+     "max_tokens"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "cut"), CUTS)
+def test_every_other_end_is_a_cut(value: Any, cut: str) -> None:
+    parsed = read(value)
+    assert parsed.edits == ()
+    assert [problem.code for problem in parsed.problems] == ["response.truncated"]
+    assert cut in parsed.problems[0].message
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "", "Hi.", "{}", "[]", json.dumps([use()]), f"{json.dumps(messages())}\nDone.",
+        json.dumps(messages())[:-9], json.dumps({"role": "user", "content": "a"}),
+        json.dumps({**chat({}), "choices": []}),
+        json.dumps({"choices": [{"delta": {"content": "a"}}]}),
+        json.dumps({"type": "error", "error": {"message": "busy"}}), "3",
+    ],
+)  # fmt: skip
+def test_anything_else_is_not_opened(value: str) -> None:
+    assert open_answer(value) is None
+
+
+def test_an_unreadable_text_part_names_the_json_line() -> None:
+    answer = json.dumps(messages(text("*** Begin Patch\n")), indent=1)
+    code, line = refused(answer)
+    assert code == "truncated"
+    assert 1 < (line or 0) < answer.count("\n")
+
+
+# ---------------------------------------------------------------- patches in calls
+
+SHELL = f"apply_patch <<'EOF'\n{V4A}EOF"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("apply_patch", {"patch": V4A, "explanation": "so"}),
+        ("apply_patch", json.dumps({"input": V4A})),
+        ("apply_patch", V4A),
+        ("shell", {"command": ["bash", "-lc", SHELL], "timeout_ms": 1000}),
+    ],
+)
+def test_a_call_that_holds_a_patch(name: str, arguments: Any) -> None:
+    part = {**use(name), "input": arguments}
+    for value in (messages(part), {"name": name, "arguments": arguments}):
+        (edit,) = read(value).edits
+        assert (edit.format, edit.path, edit.at) == ("v4a", "src/a.py", (1, 1))
+        assert isinstance(edit.op, PatchHunk)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"input": V4A.replace("*** End Patch\n", "")},
+        {"input": V4A, "path": "src/a.py"},
+        {"input": V4A, "workdir": "src"},
+        {"command": ["bash", "-lc", f"cd src && {SHELL}"]},
+        {"command": f"{SHELL}\nrm src/b.py"},
+        {"command": f"cat > x <<'EOF'\nx\nEOF\n{SHELL}"},
+        {"input": V4A, "patch": V4A},
+    ],
+)
+def test_a_call_that_does_more_than_patch(arguments: Any) -> None:
+    assert refused({"name": "apply_patch", "arguments": arguments}) == ("unreadable_edit", 1)
+    part = {**use("apply_patch"), "input": arguments}
+    assert refused(messages(part)) == ("unreadable_edit", 1)
