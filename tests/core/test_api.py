@@ -40,7 +40,7 @@ BY_FORMAT = {
     "v4a": "*** Begin Patch\n*** Update File: a.py\n@@\n-two = 2\n+two = 22\n*** End Patch\n",
     "unified_diff": "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n one = 1\n-two = 2\n+two = 22\n",
     "whole_file": "```python:a.py\none = 1\ntwo = 22\n```\n",
-}
+}  # fmt: skip
 """The same change in each format."""
 
 
@@ -69,13 +69,10 @@ class Lazy(Mapping[str, bytes]):
         *(pytest.param(answer, AFTER, id=name) for name, answer in BY_FORMAT.items()),
         pytest.param(block("", "four = 4\n", "c.py"), {"c.py": b"four = 4\n"}, id="create"),
         pytest.param("b.py\n<<<<<<< DELETE\n>>>>>>> DELETE\n", {"b.py": None}, id="delete"),
-        pytest.param(
-            "b.py\n<<<<<<< RENAME\nc.py\n>>>>>>> RENAME\n",
-            {"b.py": None, "c.py": b"three = 3\n"},
-            id="rename",
-        ),
+        pytest.param("b.py\n<<<<<<< RENAME\nc.py\n>>>>>>> RENAME\n",
+            {"b.py": None, "c.py": b"three = 3\n"}, id="rename"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("kind", [str, bytes])
 def test_new_contents(answer: str, files: dict[str, bytes | None], kind: type) -> None:
     result = patchq.apply(answer if kind is str else answer.encode(), FILES)
@@ -97,7 +94,7 @@ def test_new_contents(answer: str, files: dict[str, bytes | None], kind: type) -
         (block("", "KEY=1\n", ".env"), "path.denied"),
         (block("two = 2\n", "two = (\n"), "result.syntax"),
     ],
-)
+)  # fmt: skip
 def test_a_refusal_is_a_value(answer: str | bytes, code: str) -> None:
     result = patchq.apply(answer, FILES)
     assert (result.ok, result.files, result.changes, result.diff) == (False, {}, (), "")
@@ -165,7 +162,7 @@ UNSURE = BY_FORMAT["indexed"].replace('"id"', '"confidence": 0.6, "id"')
         (block("two = 2\n", "two = (\n"), patchq.Rules(), patchq.Rules(syntax=False)),
     ],
     ids=["levels", "deny", "max_file_bytes", "elision", "min_kept", "min_confidence", "syntax"],
-)
+)  # fmt: skip
 def test_rules(answer: str, strict: patchq.Rules, lax: patchq.Rules) -> None:
     outcomes = [patchq.apply(answer, FILES, rules).ok for rules in (strict, lax)]
     assert outcomes == [False, True]

@@ -10,11 +10,12 @@ from patchq.core.model.ops import Anchored
 from tests.helpers.reading import refused, said
 
 UNREADABLE = "unreadable_edit"
+RE = "import re\n"
 LINE = {"type": "line_pattern", "selected": "    import os"}
 
 
 def edit(type: str | None = "insert_after", anchor: Any = LINE, **members: Any) -> dict[str, Any]:
-    content = {} if type == "delete" else {"content": "import re\n"}
+    content = {} if type == "delete" else {"content": RE}
     return {"type": type, "anchor": anchor, **content, **members}
 
 
@@ -32,48 +33,22 @@ def anchored(value: Any) -> Anchored:
 @pytest.mark.parametrize(
     ("value", "op"),
     [
-        pytest.param(
-            edit("insert_before", {"type": "import_statement", "selected": "import os", "line": 3}),
-            Anchored("insert_before", "import_statement", "import os", None, "import re\n", line=3),
-            id="a stated line",
-        ),
-        pytest.param(
-            edit("delete", {"type": "decorator", "pattern": "@cache"}),
-            Anchored("delete", "decorator", "@cache", None, ""),
-            id="delete",
-        ),
-        pytest.param(
-            edit("delete", content=None),
-            Anchored("delete", "line_pattern", "    import os", None, ""),
-            id="delete with null",
-        ),
-        pytest.param(
-            edit("replace", {"type": "function_definition", "name": "run"}, scope="line"),
-            Anchored("replace", "function_definition", None, "run", "import re\n", scope="line"),
-            id="a definition by its name",
-        ),
-        pytest.param(
-            edit(
-                "replace",
-                {"type": "class_definition", "selected": "class A:", "name": "A",
-                 "scope": "definition", "candidates": ["class A:", "class B:"]},
-            ),
-            Anchored(
-                "replace", "class_definition", "class A:", "A", "import re\n",
-                scope="definition", candidates=("class A:", "class B:"),
-            ),
-            id="candidates",
-        ),
-        pytest.param(
-            edit(anchor={"type": "line_pattern", "pattern": "os", "selected": "import os\n"}),
-            Anchored("insert_after", "line_pattern", "import os", None, "import re\n"),
-            id="what is selected counts, not the pattern",
-        ),
-        pytest.param(
-            edit(anchor={"type": "line_pattern", "selected": "x = (\n    1,\n)", "candidates": []}),
-            Anchored("insert_after", "line_pattern", "x = (\n    1,\n)", None, "import re\n"),
-            id="several lines",
-        ),
+        (edit("insert_before", {"type": "import_statement", "selected": "import os", "line": 3}),
+            Anchored("insert_before", "import_statement", "import os", None, RE, line=3)),
+        (edit("delete", {"type": "decorator", "pattern": "@cache"}),
+            Anchored("delete", "decorator", "@cache", None, "")),
+        (edit("delete", content=None),
+            Anchored("delete", "line_pattern", "    import os", None, "")),
+        (edit("replace", {"type": "function_definition", "name": "run"}, scope="line"),
+            Anchored("replace", "function_definition", None, "run", RE, scope="line")),
+        (edit("replace", {"type": "class_definition", "selected": "class A:", "name": "A",
+                          "scope": "definition", "candidates": ["class A:", "class B:"]}),
+            Anchored("replace", "class_definition", "class A:", "A", RE, scope="definition",
+                     candidates=("class A:", "class B:"))),
+        (edit(anchor={"type": "line_pattern", "pattern": "os", "selected": "import os\n"}),
+            Anchored("insert_after", "line_pattern", "import os", None, RE)),
+        (edit(anchor={"type": "line_pattern", "selected": "x = (\n    1,\n)", "candidates": []}),
+            Anchored("insert_after", "line_pattern", "x = (\n    1,\n)", None, RE)),
     ],
 )  # fmt: skip
 def test_parses_to(value: Any, op: Anchored) -> None:
@@ -91,23 +66,14 @@ def test_one_final_newline_ends_the_content(content: str, lines: str) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        pytest.param(edit("insert"), id="an unknown type"),
-        pytest.param(edit(type=None), id="no type"),
-        pytest.param(edit(anchor="import os"), id="an anchor that is a text"),
-        pytest.param(edit(anchor={"selected": "x"}), id="an anchor without type"),
-        pytest.param(edit(anchor={"type": "method", "selected": "x"}), id="an unknown anchor"),
-        pytest.param(edit(anchor={"type": "line_pattern", "name": "x"}), id="a line by its name"),
-        pytest.param(edit(anchor={**LINE, "selected": 3}), id="a number as anchor"),
-        pytest.param(edit(anchor={**LINE, "line": 0}), id="line 0"),
-        pytest.param(edit(anchor={**LINE, "line": "3"}), id="a text as line"),
-        pytest.param(edit(anchor={**LINE, "candidates": [{"line": 3}]}), id="candidates"),
-        pytest.param(edit(content=""), id="empty content"),
-        pytest.param(edit(content=["x"]), id="a list as content"),
-        pytest.param(edit("delete", content="x"), id="delete with content"),
-        pytest.param(edit("replace", scope="all"), id="an unknown scope"),
-        pytest.param(edit(confidence="high"), id="confidence"),
+        edit("insert"), edit(type=None), edit(anchor="import os"), edit(anchor={"selected": "x"}),
+        edit(anchor={"type": "method", "selected": "x"}),
+        edit(anchor={"type": "line_pattern", "name": "x"}), edit(anchor={**LINE, "selected": 3}),
+        edit(anchor={**LINE, "line": 0}), edit(anchor={**LINE, "line": "3"}),
+        edit(anchor={**LINE, "candidates": [{"line": 3}]}), edit(content=""), edit(content=["x"]),
+        edit("delete", content="x"), edit("replace", scope="all"), edit(confidence="high"),
     ],
-)
+)  # fmt: skip
 def test_is_unreadable(value: Any) -> None:
     assert refused(script(edit(), value)) == (UNREADABLE, 1)
 
@@ -115,12 +81,9 @@ def test_is_unreadable(value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        pytest.param(script(edit(), "x"), id="an edit that is no object"),
-        pytest.param(script(edit(), old_str="x"), id="a call as well"),
-        pytest.param(script(edit(), more=[{"old_str": "x"}]), id="a call inside"),
-        pytest.param(edit(), id="an edit without its script"),
-        pytest.param([script(edit()), {"file": "a.py", "edits": [{"type": "x"}]}], id="no anchor"),
+        script(edit(), "x"), script(edit(), old_str="x"), script(edit(), more=[{"old_str": "x"}]),
+        edit(), [script(edit()), {"file": "a.py", "edits": [{"type": "x"}]}],
     ],
-)
+)  # fmt: skip
 def test_script_is_unreadable(value: Any) -> None:
     assert refused(value) == (UNREADABLE, 1)

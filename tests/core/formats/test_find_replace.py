@@ -30,20 +30,20 @@ def test_the_documented_form() -> None:
 @pytest.mark.parametrize(
     ("above", "path"),
     [
-        pytest.param("FILE: src/a.py", "src/a.py", id="file"),
-        pytest.param("FILE: new/x.py\r", "new/x.py", id="crlf"),
-        pytest.param("FILE: docs/my file.md", "docs/my file.md", id="blank-in-path"),
-        pytest.param("FILE: no ending", "no ending", id="one-path-to-the-end-of-the-line"),
-        pytest.param("FILE: Dockerfile", "Dockerfile", id="word"),
-        pytest.param("**FILE:** `src/a.py`", "src/a.py", id="bold-label"),
-        pytest.param("## FILE: src/a.py", "src/a.py", id="heading"),
-        pytest.param("FILE: a/src/a.py", "src/a.py", id="diff-prefix"),
-        pytest.param("File: src/a.py", "src/a.py", id="file-in-lower-case"),
-        pytest.param("### `src/a.py`", "src/a.py", id="path-heading"),
-        pytest.param("FILE: src/a.py\n\nLike `src/b.py`.\n", "src/a.py", id="file-and-prose"),
-        pytest.param("FILE: src/a.py\n````\n", "src/a.py", id="in-a-fence"),
+        ("FILE: src/a.py", "src/a.py"),
+        ("FILE: new/x.py\r", "new/x.py"),
+        ("FILE: docs/my file.md", "docs/my file.md"),
+        ("FILE: no ending", "no ending"),
+        ("FILE: Dockerfile", "Dockerfile"),
+        ("**FILE:** `src/a.py`", "src/a.py"),
+        ("## FILE: src/a.py", "src/a.py"),
+        ("FILE: a/src/a.py", "src/a.py"),
+        ("File: src/a.py", "src/a.py"),
+        ("### `src/a.py`", "src/a.py"),
+        ("FILE: src/a.py\n\nLike `src/b.py`.\n", "src/a.py"),
+        ("FILE: src/a.py\n````\n", "src/a.py"),
     ],
-)
+)  # fmt: skip
 def test_the_path(above: str, path: str) -> None:
     assert said(f"{above}\n{HALVES}") == [(path, OLD_NEW)]
 
@@ -51,14 +51,14 @@ def test_the_path(above: str, path: str) -> None:
 @pytest.mark.parametrize(
     ("line", "description"),
     [
-        pytest.param("### CHANGE 1: greet", "greet", id="as-documented"),
-        pytest.param("**Change 1:** greet", "greet", id="bold-label"),
-        pytest.param("# Change #2 - greet", "greet", id="dash"),
-        pytest.param("CHANGE: greet", "greet", id="without-number"),
-        pytest.param("Change the greeting:", None, id="prose"),
-        pytest.param("Change 1.5 to 2.", None, id="prose-with-a-number"),
+        ("### CHANGE 1: greet", "greet"),
+        ("**Change 1:** greet", "greet"),
+        ("# Change #2 - greet", "greet"),
+        ("CHANGE: greet", "greet"),
+        ("Change the greeting:", None),
+        ("Change 1.5 to 2.", None),
     ],
-)
+)  # fmt: skip
 def test_the_description(line: str, description: str | None) -> None:
     (edit,) = read(f"FILE: src/a.py\n{line}\n{HALVES}").edits
     assert edit.description == description
@@ -70,13 +70,10 @@ def test_the_description(line: str, description: str | None) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        pytest.param("~~~\nold\n~~~", "`````py\nnew\n`````", OLD_NEW, id="any-fence"),
-        pytest.param("```\nold\n```", "```\n```", Replace("old\n", ""), id="deletes"),
-        pytest.param("```\r\nold\r\n```\r", "```\nnew\n```", Replace("old\r\n", "new\n"), id="cr"),
-        pytest.param(
-            "```\nREPLACE WITH:\n```", "```\nFIND:\n```", Replace("REPLACE WITH:\n", "FIND:\n"),
-            id="labels-as-text",
-        ),
+        ("~~~\nold\n~~~", "`````py\nnew\n`````", OLD_NEW),
+        ("```\nold\n```", "```\n```", Replace("old\n", "")),
+        ("```\r\nold\r\n```\r", "```\nnew\n```", Replace("old\r\n", "new\n")),
+        ("```\nREPLACE WITH:\n```", "```\nFIND:\n```", Replace("REPLACE WITH:\n", "FIND:\n")),
     ],
 )  # fmt: skip
 def test_halves(old: str, new: str, expected: Replace) -> None:
@@ -99,47 +96,24 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
 @pytest.mark.parametrize(
     ("text", "code", "line"),
     [
-        pytest.param("FILE: src/a.py\nFIND:\n", TRUNCATED, 2, id="cut-behind-find"),
-        pytest.param("FILE: src/a.py\nFIND:\n```\nold\n```\n", TRUNCATED, 2, id="cut-after-find"),
-        pytest.param(f"FILE: src/a.py\n{HALVES}\n### CHANGE 2: mo", TRUNCATED, 12, id="cut-label"),
-        pytest.param(
-            "FILE: src/a.py\n\nREPLACE WITH:\n```\nnew\n```\n", UNREADABLE, 3, id="no-find"
-        ),
-        pytest.param(
-            f"FILE: src/a.py\n### CHANGE 1: x\n\n### CHANGE 2: y\n{HALVES}",
-            UNREADABLE, 2, id="no-half",
-        ),
-        pytest.param(
-            "FILE: src/a.py\nFIND:\n```\n```\nREPLACE WITH:\n```\nnew\n```\n",
-            UNREADABLE, 2, id="creates-what-exists",
-        ),
-        pytest.param(
-            "FILE: src/a.py\nFIND:\n```\n\n```\nREPLACE WITH:\n```\nnew\n```\n",
-            UNREADABLE, 2, id="blank-find",
-        ),
-        pytest.param(
-            f"FILE: src/a.py\n{HALVES}\nNow for src/b.py, too.\n{HALVES}",
-            UNREADABLE, 13, id="another-path-in-between",
-        ),
-        pytest.param(
-            f"FILE: src/a.py\n{HALVES}\n`src/b.py` stays.\n\n### CHANGE 2: x\n{HALVES}",
-            UNREADABLE, 15, id="another-path-told-of",
-        ),
-        pytest.param(f"FILE: src/a.py (see below)\n{HALVES}", UNREADABLE, 1, id="path-and-more"),
-        pytest.param(f"- src/a.py\n- src/b.py\n\n{HALVES}", UNREADABLE, 4, id="list-of-paths"),
-        pytest.param(
-            "FILE: src/a.py\nFIND:\n```\nold\n```\nREPLACE WITH:\nnew\n",
-            UNREADABLE, 6, id="bare-replace-at-the-end",
-        ),
-        pytest.param(
-            "FILE: a.md\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nnew\n```\n\nSo:\n\n```\nb\n```\n",
-            UNREADABLE, 7, id="fence-in-replace-of-markdown",
-        ),
-        pytest.param(
-            "FILE: src/a.py\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nnew\n```\nmake\n```\nb\n```\n",
-            UNREADABLE, 7, id="fence-in-replace",
-        ),
-        pytest.param("FIND:\n</source>\n", UNREADABLE, 1, id="fence-that-ends"),
+        ("FILE: src/a.py\nFIND:\n", TRUNCATED, 2),
+        ("FILE: src/a.py\nFIND:\n```\nold\n```\n", TRUNCATED, 2),
+        (f"FILE: src/a.py\n{HALVES}\n### CHANGE 2: mo", TRUNCATED, 12),
+        ("FILE: src/a.py\n\nREPLACE WITH:\n```\nnew\n```\n", UNREADABLE, 3),
+        (f"FILE: src/a.py\n### CHANGE 1: x\n\n### CHANGE 2: y\n{HALVES}", UNREADABLE, 2),
+        ("FILE: src/a.py\nFIND:\n```\n```\nREPLACE WITH:\n```\nnew\n```\n", UNREADABLE, 2),
+        ("FILE: src/a.py\nFIND:\n```\n\n```\nREPLACE WITH:\n```\nnew\n```\n", UNREADABLE, 2),
+        (f"FILE: src/a.py\n{HALVES}\nNow for src/b.py, too.\n{HALVES}", UNREADABLE, 13),
+        (f"FILE: src/a.py\n{HALVES}\n`src/b.py` stays.\n\n### CHANGE 2: x\n{HALVES}", UNREADABLE,
+            15),
+        (f"FILE: src/a.py (see below)\n{HALVES}", UNREADABLE, 1),
+        (f"- src/a.py\n- src/b.py\n\n{HALVES}", UNREADABLE, 4),
+        ("FILE: src/a.py\nFIND:\n```\nold\n```\nREPLACE WITH:\nnew\n", UNREADABLE, 6),
+        ("FILE: a.md\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nnew\n```\n\nSo:\n\n```\nb\n```\n",
+            UNREADABLE, 7),
+        ("FILE: src/a.py\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nnew\n```\nmake\n```\nb\n```\n",
+            UNREADABLE, 7),
+        ("FIND:\n</source>\n", UNREADABLE, 1),
     ],
 )  # fmt: skip
 def test_refusals(text: str, code: str, line: int) -> None:

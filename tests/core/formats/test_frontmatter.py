@@ -73,40 +73,29 @@ def test_every_key_arrives() -> None:
 @pytest.mark.parametrize(
     ("line", "key", "value"),
     [
-        ("base: 1234567", "base", "1234567"),
-        ("base: 0012345", "base", "0012345"),
-        ("base: 12e4567", "base", "12e4567"),
-        ("id: 2024-01-01", "id", "2024-01-01"),
-        ("id: no", "id", "no"),
-        ("message: true", "message", "true"),
-        ("target: on", "target", "on"),
-        ("model: 1.10", "model", "1.10"),
+        ("base: 1234567", "base", "1234567"), ("base: 0012345", "base", "0012345"),
+        ("base: 12e4567", "base", "12e4567"), ("id: 2024-01-01", "id", "2024-01-01"),
+        ("id: no", "id", "no"), ("message: true", "message", "true"),
+        ("target: on", "target", "on"), ("model: 1.10", "model", "1.10"),
         ("message: 'Fix: the loop'", "message", "Fix: the loop"),
         ('message: "Fix\\n\\nthe loop"', "message", "Fix\n\nthe loop"),
         ('message: "Fix\n  the loop"', "message", "Fix the loop"),
         ("message: fix(auth): loop", "message", "fix(auth): loop"),
-        ("message: loop #12", "message", "loop #12"),
-        ("message: `a` is b", "message", "`a` is b"),
+        ("message: loop #12", "message", "loop #12"), ("message: `a` is b", "message", "`a` is b"),
         ("message: *all* of it", "message", "*all* of it"),
-        ("message: @ada: look", "message", "@ada: look"),
-        ("message: %d", "message", "%d"),
+        ("message: @ada: look", "message", "@ada: look"), ("message: %d", "message", "%d"),
         ("message: {curly} things", "message", "{curly} things"),
-        ("message: - a", "message", "- a"),
-        ("message: & b", "message", "& b"),
-        ("message: ! b", "message", "! b"),
-        ("message: > b", "message", "> b"),
-        ("message: null", "message", "null"),
-        ("message:\n  fix: it", "message", "fix: it"),
+        ("message: - a", "message", "- a"), ("message: & b", "message", "& b"),
+        ("message: ! b", "message", "! b"), ("message: > b", "message", "> b"),
+        ("message: null", "message", "null"), ("message:\n  fix: it", "message", "fix: it"),
         ("message: >-\n  a\n  b", "message", "a b"),
-        ("agent: several\n  words", "agent", "several words"),
-        ("agent: |\n  x", "agent", "x"),
+        ("agent: several\n  words", "agent", "several words"), ("agent: |\n  x", "agent", "x"),
         ("depends_on: [a,\n  b]", "depends_on", ("a", "b")),
-        ("depends_on:\n- 7", "depends_on", ("7",)),
-        ("depends_on: []", "depends_on", ()),
+        ("depends_on:\n- 7", "depends_on", ("7",)), ("depends_on: []", "depends_on", ()),
         ("sha256: " + hashlib.sha256(BODY.encode()).hexdigest().upper(), "id", None),
     ],
     ids=lambda v: str(v)[:24],
-)
+)  # fmt: skip
 def test_values_are_as_written(line: str, key: str, value: object) -> None:
     assert getattr(opened(front(line)).header, key) == value
 
@@ -248,8 +237,10 @@ def test_a_markdown_post_is_told_to_put_an_empty_one_before_it() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [f"bytes: {len(BODY) + 1}", "bytes: 0", "sha256: " + "0" * 64],
-)
+    [
+        f"bytes: {len(BODY) + 1}", "bytes: 0", "sha256: " + "0" * 64,
+    ],
+)  # fmt: skip
 def test_a_body_that_differs_from_its_promise_is_incomplete(line: str) -> None:
     (problem,) = refused(front(line))
     assert problem.code == "response.incomplete"

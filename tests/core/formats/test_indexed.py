@@ -46,20 +46,16 @@ def contexts(*items: Any, **members: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("value", "op"),
     [
-        pytest.param(change(occurrences=[3, 1]), Occurrences("x", "y", (1, 3)), id="some"),
-        pytest.param(change(occurrences=[1.0, 1]), Occurrences("x", "y", (1,)), id="one twice"),
-        pytest.param(change(occurrence=2), Occurrences("x", "y", (2,)), id="one"),
-        pytest.param(change(replacement=""), Occurrences("x", ""), id="by nothing"),
-        pytest.param(change(type=None), Occurrences("x", "y"), id="without a type"),
-        pytest.param(
-            {"type": "deletion", "target": "x", "occurrences": [2]},
-            Occurrences("x", "", (2,)),
-            id="deletion without a replacement",
-        ),
-        pytest.param(addition(), Occurrences("x", "y", None, insert=True), id="addition"),
-        pytest.param(change(target="a\\nb \r\n"), Occurrences("a\\nb \r\n", "y"), id="as written"),
+        (change(occurrences=[3, 1]), Occurrences("x", "y", (1, 3))),
+        (change(occurrences=[1.0, 1]), Occurrences("x", "y", (1,))),
+        (change(occurrence=2), Occurrences("x", "y", (2,))),
+        (change(replacement=""), Occurrences("x", "")),
+        (change(type=None), Occurrences("x", "y")),
+        ({"type": "deletion", "target": "x", "occurrences": [2]}, Occurrences("x", "", (2,))),
+        (addition(), Occurrences("x", "y", None, insert=True)),
+        (change(target="a\\nb \r\n"), Occurrences("a\\nb \r\n", "y")),
     ],
-)
+)  # fmt: skip
 def test_indexed_edit_parses_to(value: Any, op: Op) -> None:
     assert said(response(value)) == [("a.py", op)]
 
@@ -67,37 +63,17 @@ def test_indexed_edit_parses_to(value: Any, op: Op) -> None:
 @pytest.mark.parametrize(
     ("value", "op"),
     [
-        pytest.param(
-            context(searchPattern={"target": "x"}), InContext("", "x", "", "y"), id="alone"
-        ),
-        pytest.param(
-            context(searchPattern=pattern(before=None)), InContext("", "x", "a", "y"), id="null"
-        ),
-        pytest.param(context(all=True), InContext("b", "x", "a", "y", every=True), id="all"),
-        pytest.param(
-            {"type": "addition", "searchPattern": {"before": "b", "after": "a"}, "insertion": "y"},
-            InContext("b", "", "a", "y"),
-            id="addition",
-        ),
-        pytest.param(paragraph(), InParagraph("contains('p')", "x", "y"), id="paragraph"),
-        pytest.param(
-            paragraph(maxDistance=50),
-            InParagraph("contains('p')", "x", "y", distance=50),
-            id="distance",
-        ),
-        pytest.param(
-            paragraph(target=None, sentences=2),
-            InParagraph("contains('p')", None, "y", sentences=2),
-            id="sentences",
-        ),
-        pytest.param(
-            context(
-                type="deletion", replacement=None,
-                searchPattern={"paragraph": "contains('p')", "sentences": 1},
-            ),
-            InParagraph("contains('p')", None, "", sentences=1),
-            id="sentences to delete",
-        ),
+        (context(searchPattern={"target": "x"}), InContext("", "x", "", "y")),
+        (context(searchPattern=pattern(before=None)), InContext("", "x", "a", "y")),
+        (context(all=True), InContext("b", "x", "a", "y", every=True)),
+        ({"type": "addition", "searchPattern": {"before": "b", "after": "a"}, "insertion": "y"},
+            InContext("b", "", "a", "y")),
+        (paragraph(), InParagraph("contains('p')", "x", "y")),
+        (paragraph(maxDistance=50), InParagraph("contains('p')", "x", "y", distance=50)),
+        (paragraph(target=None, sentences=2), InParagraph("contains('p')", None, "y", sentences=2)),
+        (context(type="deletion", replacement=None,
+                 searchPattern={"paragraph": "contains('p')", "sentences": 1}),
+            InParagraph("contains('p')", None, "", sentences=1)),
     ],
 )  # fmt: skip
 def test_contextual_edit_parses_to(value: Any, op: Op) -> None:
@@ -107,22 +83,13 @@ def test_contextual_edit_parses_to(value: Any, op: Op) -> None:
 @pytest.mark.parametrize(
     ("hint", "window"),
     [
-        ("approximately line 45-50", (45, 50)),
-        ("approximately line 3", (3, 3)),
-        ("lines 10 to 12", (10, 12)),
-        ("lines 10–12", (10, 12)),
-        ("L10:12", (10, 12)),
-        ("~7", (7, 7)),
-        (7.0, (7, 7)),
-        ("near the top", None),
-        ("line 12-10", None),
-        ("line 0", None),
-        ("line 45 of 300", None),
-        ("9" * 5000, None),
-        (True, None),
+        ("approximately line 45-50", (45, 50)), ("approximately line 3", (3, 3)),
+        ("lines 10 to 12", (10, 12)), ("lines 10–12", (10, 12)), ("L10:12", (10, 12)),
+        ("~7", (7, 7)), (7.0, (7, 7)), ("near the top", None), ("line 12-10", None),
+        ("line 0", None), ("line 45 of 300", None), ("9" * 5000, None), (True, None),
         ({"start": 1}, None),
     ],
-)
+)  # fmt: skip
 def test_line_hint_is_a_window_or_nothing(hint: Any, window: tuple[int, int] | None) -> None:
     ((_, op),) = said(contexts(context(lineHint=hint)))
     assert isinstance(op, InContext)
@@ -135,25 +102,14 @@ def test_line_hint_is_a_window_or_nothing(hint: Any, window: tuple[int, int] | N
 @pytest.mark.parametrize(
     "value",
     [
-        pytest.param(change(type="replace"), id="an unknown type"),
-        pytest.param(change(target=""), id="an empty target"),
-        pytest.param({"type": "modification", "target": "x"}, id="no replacement"),
-        pytest.param(change(replacement=1), id="a number as replacement"),
-        pytest.param(change(type="deletion"), id="deletion with a replacement"),
-        pytest.param(change(insertion="z"), id="modification with an insertion"),
-        pytest.param(addition(insertion=None), id="addition of nothing"),
-        pytest.param(addition(afterText=None), id="addition nowhere"),
-        pytest.param(change(occurrences=[0]), id="occurrence 0"),
-        pytest.param(change(occurrences=[1, "2"]), id="a text as occurrence"),
-        pytest.param(change(occurrences=[True]), id="a flag as occurrence"),
-        pytest.param(change(occurrences="all"), id="all occurrences"),
-        pytest.param(change(occurrence=1, occurrences=[2]), id="two statements"),
-        pytest.param(change(confidence=95), id="confidence in percent"),
-        pytest.param(change(dependsOn=3), id="a number as relation"),
-        pytest.param(change(id=["x"]), id="a list as id"),
-        pytest.param({"id": "1"}, id="nothing"),
+        change(type="replace"), change(target=""), {"type": "modification", "target": "x"},
+        change(replacement=1), change(type="deletion"), change(insertion="z"),
+        addition(insertion=None), addition(afterText=None), change(occurrences=[0]),
+        change(occurrences=[1, "2"]), change(occurrences=[True]), change(occurrences="all"),
+        change(occurrence=1, occurrences=[2]), change(confidence=95), change(dependsOn=3),
+        change(id=["x"]), {"id": "1"},
     ],
-)
+)  # fmt: skip
 def test_indexed_edit_is_unreadable(value: Any) -> None:
     assert refused(response(change(), value)) == (UNREADABLE, 1)
 
@@ -161,24 +117,14 @@ def test_indexed_edit_is_unreadable(value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        pytest.param(context(searchPattern="x"), id="a pattern that is a text"),
-        pytest.param(change(), id="no pattern"),
-        pytest.param(context(searchPattern={"before": "b"}), id="no target"),
-        pytest.param(context(searchPattern=pattern(regex=True)), id="an unknown part"),
-        pytest.param(context(searchPattern=pattern(sentences=1)), id="sentences of no paragraph"),
-        pytest.param(context(replacement=None), id="no replacement"),
-        pytest.param(context(all="yes"), id="all as a text"),
-        pytest.param(context(occurrences=[1]), id="occurrences"),
-        pytest.param(
-            {"type": "addition", "searchPattern": {}, "insertion": "y"}, id="addition nowhere"
-        ),
-        pytest.param(paragraph(before="b"), id="paragraph and neighbours"),
-        pytest.param(paragraph(target=None), id="paragraph alone"),
-        pytest.param(paragraph(paragraph="has('x')"), id="a predicate that cannot be read"),
-        pytest.param(paragraph(paragraph=""), id="an empty predicate"),
-        pytest.param(paragraph(maxDistance=-1), id="a negative distance"),
+        context(searchPattern="x"), change(), context(searchPattern={"before": "b"}),
+        context(searchPattern=pattern(regex=True)), context(searchPattern=pattern(sentences=1)),
+        context(replacement=None), context(all="yes"), context(occurrences=[1]),
+        {"type": "addition", "searchPattern": {}, "insertion": "y"}, paragraph(before="b"),
+        paragraph(target=None), paragraph(paragraph="has('x')"), paragraph(paragraph=""),
+        paragraph(maxDistance=-1),
     ],
-)
+)  # fmt: skip
 def test_contextual_edit_is_unreadable(value: Any) -> None:
     assert refused(contexts(context(), value)) == (UNREADABLE, 1)
 
@@ -186,12 +132,9 @@ def test_contextual_edit_is_unreadable(value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        pytest.param({"edits": [change()]}, id="no file"),
-        pytest.param(contexts(), id="an empty list"),
-        pytest.param(contexts(context(), contextualEdits=context()), id="no list"),
-        pytest.param(contexts(context(), edits=[{"from": "x"}]), id="unknown edits as well"),
-        pytest.param(change(file="a.py"), id="an indexed edit without its list"),
+        {"edits": [change()]}, contexts(), contexts(context(), contextualEdits=context()),
+        contexts(context(), edits=[{"from": "x"}]), change(file="a.py"),
     ],
-)
+)  # fmt: skip
 def test_object_is_unreadable(value: Any) -> None:
     assert refused(value) == (UNREADABLE, 1)

@@ -57,8 +57,7 @@ UNREADABLE = [
     bad("text-in-second-fence", f"src/b.py\n```\n{BLOCK}```\n```\nsrc/a.py\n{BLOCK}rest\n```\n", 16,
         "the fence's end"),
     # other forms
-    bad("v4a", "*** Begin Patch\n*** Update File: src/b.py\n*** End Patch\n", 2,
-        "changes nothing"),
+    bad("v4a", "*** Begin Patch\n*** Update File: src/b.py\n*** End Patch\n", 2, "changes nothing"),
     bad("v4a-without-frame", "*** Add File: src/b.py\n", 1, "`*** Begin Patch` first"),
     bad("v4a-opened-beside-words", "*** Begin Patch for b\n", 1, "a V4A patch"),
     bad("git-diff", "diff --git a/src/b.py b/src/b.py\n\nDone.\n", 1, "hunks"),
@@ -86,9 +85,8 @@ TRUNCATED = [
     bad("git-diff", "diff --git a/src/b.py b/src/b.py\n", 1, "hunks"),
     bad("plain-diff", "--- a/src/b.py\n+++ b/src/b.py\n", 2, "hunks"),
     bad("json", '{"path": "src/b.py", "old_str": "x",\n', 1, "inside the JSON"),
-    bad(
-        "closing-cut", "src/b.py\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPL", 2, "not closed"
-    ),
+    bad("closing-cut", "src/b.py\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPL", 2,
+        "not closed"),
     bad("closing-without-word", "src/b.py\n<<<<<<< SEARCH\n=======\nnew\n>>>>>>>", 2, "not closed"),
     bad("in-a-long-fence", "src/b.py\n````\n<<<<<<< SEARCH\nold\n````\n", 3, "not closed"),
     bad("delete", "src/b.py\n<<<<<<< DELETE\n", 2, "not closed"),
@@ -97,7 +95,7 @@ TRUNCATED = [
     bad("behind-the-info", "Next:\n```python", 2, "ends here"),
     bad("in-the-closing-fence", f"src/b.py\n```\n{BLOCK}``", 8, "ends here"),
     bad("thought", f"<think>\nsrc/b.py\n{BLOCK}", 1, "thinking block"),
-]
+]  # fmt: skip
 
 
 def check(text: str, code: str, line: int, says: str) -> None:
@@ -127,7 +125,7 @@ def test_truncated(text: str, line: int, says: str) -> None:
         pytest.param(f"Hello.\n\n```python\n{BLOCK}```\n", id="no-path-in-fence"),
         pytest.param(f"It's 'x'.\n\n{CREATION}", id="creation"),
     ],
-)
+)  # fmt: skip
 def test_first_block_needs_a_path(text: str) -> None:
     line = text[: text.index("<<<<")].count("\n") + 1
     check(text, "response.unreadable_edit", line, "alone on the line before `<<<<<<< SEARCH`")

@@ -68,18 +68,11 @@ def relations(text: str) -> Relations:
 @pytest.mark.parametrize(
     "edits",
     [
-        pytest.param(
-            (change("a", cascades=["b", "c"]), change("b"), change("c")), id="the needed one"
-        ),
-        pytest.param(
-            (change("a"), change("b", dependsOn="a"), change("c", dependsOn=["a"])),
-            id="the needing ones",
-        ),
-        pytest.param(
-            (change("a", cascades=["b", "c"]), change("b", dependsOn="a"), change("c")), id="both"
-        ),
+        (change("a", cascades=["b", "c"]), change("b"), change("c")),
+        (change("a"), change("b", dependsOn="a"), change("c", dependsOn=["a"])),
+        (change("a", cascades=["b", "c"]), change("b", dependsOn="a"), change("c")),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("write", [lines, fences, texts, calls])
 def test_either_side_states_the_relation(edits: tuple[Any, ...], write: Callable[..., str]) -> None:
     expected = {
@@ -115,17 +108,12 @@ def test_unknown_id_in_cascades_is_a_warning() -> None:
 @pytest.mark.parametrize(
     ("values", "code", "line"),
     [
-        pytest.param([indexed(change("a")), indexed(change("b", dependsOn="c"))], DEPENDENCY, 2,
-                     id="unknown"),
-        pytest.param([indexed(change("a", dependsOn="a"))], DEPENDENCY, 1, id="itself"),
-        pytest.param([indexed(change()), indexed(change("a", cascades="a"))], DEPENDENCY, 2,
-                     id="itself, by cascades"),
-        pytest.param(
-            [indexed(change("a")), indexed(change("a")), indexed(change("b", dependsOn="a"))],
-            UNREADABLE, 2, id="an id that two lists use, and a third names"),
-        pytest.param(
-            [indexed(change("a")), contextual(context("a")), contextual(context("a"))],
-            UNREADABLE, 3, id="two backups"),
+        ([indexed(change("a")), indexed(change("b", dependsOn="c"))], DEPENDENCY, 2),
+        ([indexed(change("a", dependsOn="a"))], DEPENDENCY, 1),
+        ([indexed(change()), indexed(change("a", cascades="a"))], DEPENDENCY, 2),
+        ([indexed(change("a")), indexed(change("a")), indexed(change("b", dependsOn="a"))],
+            UNREADABLE, 2),
+        ([indexed(change("a")), contextual(context("a")), contextual(context("a"))], UNREADABLE, 3),
     ],
 )  # fmt: skip
 def test_relation_is_an_error(values: list[Any], code: str, line: int) -> None:

@@ -49,10 +49,8 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
     "no counts": (HEADS + HUNK.replace("-1,3 +1,3", "..."), [BARE]),
     "counts too small": (fence(HEADS + HUNK.replace("3 +1,3", "2 +1,1")), [EDIT]),
     "a rule behind": (HEADS + HUNK + "\n---\n\nDone.\n", [EDIT]),
-    "a blank line of context": (
-        of("@@ -1,3 +1,2 @@", " a", "", "-b"),
-        [("a.py", PatchHunk("a\n\nb\n", "a\n\n", line=1))],
-    ),
+    "a blank line of context": (of("@@ -1,3 +1,2 @@", " a", "", "-b"),
+        [("a.py", PatchHunk("a\n\nb\n", "a\n\n", line=1))]),
     "a removed SQL comment": (
         fence(of("@@ -1,2 +1,2 @@", "--- x", "+++ y", " z", "@@ -9 +9 @@", "-a", "+b")),
         [
@@ -60,35 +58,23 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
             ("a.py", PatchHunk("a\n", "b\n", line=9)),
         ],
     ),
-    "no newline at the end": (
-        of("@@ -1 +1 @@", "-a", "+b", "\\ No newline at end of file"),
-        [("a.py", PatchHunk("a\n", "b\n", line=1, final_newline=False))],
-    ),
-    "a newline more at the end": (
-        of("@@ -1 +1 @@", "-a", "\\ No newline at end of file", "+a"),
-        [("a.py", PatchHunk("a\n", "a\n", line=1, at_end=True))],
-    ),
+    "no newline at the end": (of("@@ -1 +1 @@", "-a", "+b", "\\ No newline at end of file"),
+        [("a.py", PatchHunk("a\n", "b\n", line=1, final_newline=False))]),
+    "a newline more at the end": (of("@@ -1 +1 @@", "-a", "\\ No newline at end of file", "+a"),
+        [("a.py", PatchHunk("a\n", "a\n", line=1, at_end=True))]),
     "an insertion": (of("@@ -5,0 +6 @@", "+b"), [("a.py", PatchHunk("", "b\n", line=6))]),
-    "a new file": (
-        of("@@ -0,0 +1,2 @@", "+a", "+b", heads="--- /dev/null\n+++ b/n/x.py\n"),
-        [("n/x.py", Create("a\nb\n"))],
-    ),
-    "a new file under its own name": (
-        of("@@ -0,0 +1 @@", "+a", heads="--- a/n.py\n+++ b/n.py\n"),
-        [("n.py", Create("a\n"))],
-    ),
-    "an empty new file": (
-        git("a/n.py b/n.py", "new file mode 100644", "index 000..e69"),
-        [("n.py", Create(""))],
-    ),
+    "a new file": (of("@@ -0,0 +1,2 @@", "+a", "+b", heads="--- /dev/null\n+++ b/n/x.py\n"),
+        [("n/x.py", Create("a\nb\n"))]),
+    "a new file under its own name": (of("@@ -0,0 +1 @@", "+a", heads="--- a/n.py\n+++ b/n.py\n"),
+        [("n.py", Create("a\n"))]),
+    "an empty new file": (git("a/n.py b/n.py", "new file mode 100644", "index 000..e69"),
+        [("n.py", Create(""))]),
     "a deletion that quotes": (
         of("@@ -1,2 +0,0 @@", "-a", "-b", heads="--- a/a.py\n+++ /dev/null\n"),
         [("a.py", DeleteFile("a\nb\n"))],
     ),
-    "a deletion": (
-        git("a/a.py b/a.py", "deleted file mode 100644", "index 1..0"),
-        [("a.py", DeleteFile())],
-    ),
+    "a deletion": (git("a/a.py b/a.py", "deleted file mode 100644", "index 1..0"),
+        [("a.py", DeleteFile())]),
     "a rename": (
         git("a/a.py b/n.py", "similarity index 100%", "rename from a.py", "rename to n.py"),
         [("a.py", Rename("n.py"))],
@@ -98,16 +84,12 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
         + HUNK,
         [("a.py", Rename("n.py")), EDIT],
     ),
-    "dates": (
-        "--- a.py\t2024-01-01 10:00:00.0 +0000\n+++ a.py 2024-01-01 10:00:00\n" + HUNK,
-        [EDIT],
-    ),
+    "dates": ("--- a.py\t2024-01-01 10:00:00.0 +0000\n+++ a.py 2024-01-01 10:00:00\n" + HUNK,
+        [EDIT]),
     "a directory like a prefix": ("--- a/own.py\n+++ a/own.py\n" + HUNK, [("a/own.py", OP)]),
     "a copy's ending": ("--- a.py.orig\n+++ a.py\n" + HUNK, [EDIT]),
-    "a path with a blank": (
-        git("a/my file.md b/my file.md", "deleted file mode 100644"),
-        [("my file.md", DeleteFile())],
-    ),
+    "a path with a blank": (git("a/my file.md b/my file.md", "deleted file mode 100644"),
+        [("my file.md", DeleteFile())]),
     "a quoted path": (
         git(
             '"a/\\303\\244.txt" b/b.txt',
@@ -123,10 +105,8 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
         [EDIT],
     ),
     "the last fence is missing": ("```diff\n" + HEADS + HUNK, [EDIT]),
-    "fence lines in a hunk": (
-        fence(of("@@ -1,3 +1,3 @@", " ```py", "-a", "+b", " ```")),
-        [("a.py", PatchHunk("```py\na\n```\n", "```py\nb\n```\n", line=1))],
-    ),
+    "fence lines in a hunk": (fence(of("@@ -1,3 +1,3 @@", " ```py", "-a", "+b", " ```")),
+        [("a.py", PatchHunk("```py\na\n```\n", "```py\nb\n```\n", line=1))]),
     "a diff in another fence": (fence(HEADS + HUNK, "text"), [EDIT]),
     "a mail": (MAIL, [EDIT]),
     "a file behind another without hunks": (
@@ -140,7 +120,7 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
     ),
     "a file that holds a diff": (fence("", "diff x.patch"), []),
     "prose": ("---\n--- a.py\n\n- x\n+ y\n@@count = 1\n@@ to_tsquery('x')\n +1\nFrom: me\n", []),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "expected"), PARSES.values(), ids=PARSES.keys())
@@ -150,21 +130,12 @@ def test_parses(text: str, expected: list[tuple[str, Op]]) -> None:
 
 UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
 MALFORMED = {
-    "a context line without its space, fenced": (
-        fence(of("@@ -1,2 +1,2 @@", "x", "-a", "+b")),
-        UNREADABLE,
-        4,
-    ),
-    "a context line without its space, bare": (
-        of("@@ -1,3 +1,3 @@", "-a", "+b", "x", "-c", "+d"),
-        UNREADABLE,
-        6,
-    ),
-    "and behind a blank line": (
-        of("@@ -1,3 +1,3 @@", "-a", "+b", "", "x", "-c", "+d"),
-        UNREADABLE,
-        7,
-    ),
+    "a context line without its space, fenced": (fence(of("@@ -1,2 +1,2 @@", "x", "-a", "+b")),
+        UNREADABLE, 4),
+    "a context line without its space, bare": (of("@@ -1,3 +1,3 @@", "-a", "+b", "x", "-c", "+d"),
+        UNREADABLE, 6),
+    "and behind a blank line": (of("@@ -1,3 +1,3 @@", "-a", "+b", "", "x", "-c", "+d"), UNREADABLE,
+        7),
     "a mode and lost lines": (
         git("a/a.py b/a.py", "old mode 100644", "new mode 100755", "index 1..2"),
         TRUNCATED,
@@ -175,11 +146,8 @@ MALFORMED = {
         UNREADABLE,
         1,
     ),
-    "a binary patch without its bytes": (
-        git("a/x b/x", "index 1..2", "GIT binary patch", "x"),
-        UNREADABLE,
-        3,
-    ),
+    "a binary patch without its bytes": (git("a/x b/x", "index 1..2", "GIT binary patch", "x"),
+        UNREADABLE, 3),
     "a binary patch with short ids": (bytes_of(b"\0", ids="1..2"), UNREADABLE, 3),
     "a binary patch of other bytes": (bytes_of(b"\0", ids=f"{SHA}..{SHA}"), UNREADABLE, 3),
     "a delta that is cut": (
@@ -200,17 +168,10 @@ MALFORMED = {
     "a context diff": ("*** 1,3 ****\n", UNREADABLE, 1),
     "a normal diff": (fence("3c3\n< a\n---\n> b\n"), UNREADABLE, 2),
     "two mails": (MAIL + MAIL, UNREADABLE, 24),
-    "an encoded mail": (
-        MAIL.replace("Date:", "Content-Transfer-Encoding: base64\nDate:"),
-        UNREADABLE,
-        1,
-    ),
+    "an encoded mail": (MAIL.replace("Date:", "Content-Transfer-Encoding: base64\nDate:"),
+        UNREADABLE, 1),
     "cut in the names": (git("a/a.py b/n"), TRUNCATED, 1),
-    "cut in the new name": (
-        git("a/a.py b/n.py", "rename from a.py", "rename to n"),
-        TRUNCATED,
-        1,
-    ),
+    "cut in the new name": (git("a/a.py b/n.py", "rename from a.py", "rename to n"), TRUNCATED, 1),
     "cut before the hunks of a renamed file": (
         git("a/a.py b/n.py", "similarity index 90%", "rename from a.py", "rename to n.py"),
         TRUNCATED,
@@ -221,20 +182,13 @@ MALFORMED = {
         TRUNCATED,
         3,
     ),
-    "cut behind the lines that a hunk without counts removes": (
-        HEADS + "@@ @@\n-a\n-b",
-        TRUNCATED,
-        5,
-    ),
+    "cut behind the lines that a hunk without counts removes": (HEADS + "@@ @@\n-a\n-b", TRUNCATED,
+        5),
     "cut behind @@": (HEADS + "@@ -1 +1 @@\n", TRUNCATED, 3),
     "cut in a line": ((HEADS + HUNK)[:-9], TRUNCATED, 6),
-    "cut in the last hunk": (
-        HEADS + HUNK + "@@ -9,3 +9,3 @@\n-a\n",
-        TRUNCATED,
-        9,
-    ),
+    "cut in the last hunk": (HEADS + HUNK + "@@ -9,3 +9,3 @@\n-a\n", TRUNCATED, 9),
     "cut in the fence": (fence(HEADS + HUNK)[:-15], TRUNCATED, 1),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "code", "line"), MALFORMED.values(), ids=MALFORMED.keys())

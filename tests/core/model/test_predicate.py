@@ -14,20 +14,16 @@ from patchq.core.model.predicate import PredicateError, parse
 @pytest.mark.parametrize(
     ("predicate", "text", "expected"),
     [
-        ("contains('a')", "cat", True),
-        ('  contains ( "it\'s" ) ', "it's", True),
-        (r"contains('it\'s')", "it's", True),
-        (r"contains('\n')", r"\n", True),
-        ("!contains('a')", "dog", True),
-        ("!!contains('a')", "dog", False),
+        ("contains('a')", "cat", True), ('  contains ( "it\'s" ) ', "it's", True),
+        (r"contains('it\'s')", "it's", True), (r"contains('\n')", r"\n", True),
+        ("!contains('a')", "dog", True), ("!!contains('a')", "dog", False),
         ("contains('a') && contains('b')", "ab", True),
-        ("contains('a')&&contains('b')", "a", False),
-        ("contains('a') || contains('b')", "b", True),
+        ("contains('a')&&contains('b')", "a", False), ("contains('a') || contains('b')", "b", True),
         ("(contains('a') || contains('b')) && contains('c')", "a", False),
         ("!(contains('a') && contains('b'))", "a", True),
         ("contains('&&') || contains(')')", "x)", True),
     ],
-)
+)  # fmt: skip
 def test_matches(predicate: str, text: str, expected: bool) -> None:
     assert parse(predicate).matches(text) is expected
 

@@ -28,29 +28,17 @@ def planned(*ops: Op, path: str = "f.py", base: str = BASE, judged: bool = True)
 @pytest.mark.parametrize(
     ("op", "result"),
     [
-        pytest.param(LOST, MADE, id="a call"),
-        pytest.param(Occurrences(LOST.old, LOST.new, (1,)), MADE, id="indexed"),
-        pytest.param(Replace(LOST.old, LOST.new + "\n"), MADE, id="whole lines"),
-        pytest.param(
-            ReplaceText(ONE, '    x = \\"a\\\\n\\"\\n    return x\\n'),
-            BASE.replace(ONE, '    x = "a\\n"\n    return x\n'),
-            id="one level",
-        ),
-        pytest.param(
-            ReplaceText(ONE, "    return '\\n'\n"), BASE.replace("1", "'\\n'"), id="it parses"
-        ),
-        pytest.param(
-            ReplaceText(ONE, '    return ("\\n"\n'),
-            BASE.replace("1", '("\\n"'),
-            id="neither parses",
-        ),
-        pytest.param(
-            ReplaceText(ONE, '    x = \\"a\\"\\n    return "\\t"\n'),
-            BASE.replace(ONE, '    x = \\"a\\"\\n    return "\\t"\n'),
-            id="not every quote is escaped",
-        ),
+        (LOST, MADE),
+        (Occurrences(LOST.old, LOST.new, (1,)), MADE),
+        (Replace(LOST.old, LOST.new + "\n"), MADE),
+        (ReplaceText(ONE, '    x = \\"a\\\\n\\"\\n    return x\\n'),
+            BASE.replace(ONE, '    x = "a\\n"\n    return x\n')),
+        (ReplaceText(ONE, "    return '\\n'\n"), BASE.replace("1", "'\\n'")),
+        (ReplaceText(ONE, '    return ("\\n"\n'), BASE.replace("1", '("\\n"')),
+        (ReplaceText(ONE, '    x = \\"a\\"\\n    return "\\t"\n'),
+            BASE.replace(ONE, '    x = \\"a\\"\\n    return "\\t"\n')),
     ],
-)
+)  # fmt: skip
 def test_new_text_is_unescaped_where_only_that_parses(op: Op, result: str) -> None:
     assert planned(op) == result
 

@@ -71,15 +71,11 @@ def test_a_written_file_is_not_changed_besides(ops: tuple[Op, ...]) -> None:
 @pytest.mark.parametrize(
     ("before", "old", "code"),
     [
-        ("a\nb\n", "a\nb\n", None),
-        ("a\r\nb", "a\nb\n", None),
-        ("a\nb\n", "a\n", "match.none"),
-        ("a\nb\n", "a\nc\n", "match.none"),
-        ("x\nx\n", "x\n", "match.none"),
-        ("", "", None),
+        ("a\nb\n", "a\nb\n", None), ("a\r\nb", "a\nb\n", None), ("a\nb\n", "a\n", "match.none"),
+        ("a\nb\n", "a\nc\n", "match.none"), ("x\nx\n", "x\n", "match.none"), ("", "", None),
         ("a\n", "", "match.none"),
     ],
-)
+)  # fmt: skip
 def test_a_deletion_may_quote_the_file(before: str, old: str, code: str | None) -> None:
     done = plan(before, batch(DeleteFile(old)))
     assert told(done) == ([code] if code else [])

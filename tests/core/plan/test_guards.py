@@ -19,22 +19,14 @@ def code(before: str, old: str, new: str, rules: PlanRules = RULES) -> Plan:
 @pytest.mark.parametrize(
     "line",
     [
-        "# ... existing code ...",
-        "    # ... rest of the function",
-        "// … remaining cases unchanged",
-        "/* ... other rules ... */",
-        " * ... same as before",
-        "<!-- ... rest of the page -->",
-        "{/* ... existing markup */}",
-        "-- ... omitted",
-        "; ... the rest",
-        "... rest of the file ...",
-        "…existing imports…".replace("…existing", "… existing"),
-        "x = [  # ... existing entries",
-        "return a;  // ... Other cases",
-        '" ... existing settings',
+        "# ... existing code ...", "    # ... rest of the function",
+        "// … remaining cases unchanged", "/* ... other rules ... */", " * ... same as before",
+        "<!-- ... rest of the page -->", "{/* ... existing markup */}", "-- ... omitted",
+        "; ... the rest", "... rest of the file ...",
+        "…existing imports…".replace("…existing", "… existing"), "x = [  # ... existing entries",
+        "return a;  // ... Other cases", '" ... existing settings',
     ],
-)
+)  # fmt: skip
 def test_a_line_that_stands_for_others_is_refused(line: str) -> None:
     plan = code("a\nb\n", "a\n", f"a\n{line}\n")
     assert told(plan) == ["edit.elided"]
@@ -45,21 +37,11 @@ def test_a_line_that_stands_for_others_is_refused(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "Callable[..., T]",
-        "def f(*args: ..., rest: int) -> None:",
-        "{...x}",
-        "...rest,",
-        "...",
-        "# ...",
-        "# the rest",
-        "print('... and the rest')",
-        "'... and the rest',",
-        '"... and the rest",',
-        'f(a, b, "... other")',
-        "wait... for the rest",
-        "// ...others",
+        "Callable[..., T]", "def f(*args: ..., rest: int) -> None:", "{...x}", "...rest,", "...",
+        "# ...", "# the rest", "print('... and the rest')", "'... and the rest',",
+        '"... and the rest",', 'f(a, b, "... other")', "wait... for the rest", "// ...others",
     ],
-)
+)  # fmt: skip
 def test_other_dots_pass(line: str) -> None:
     (change,) = code("a\nb\n", "a\n", f"a\n{line}\n").changes
     assert change.after == f"a\n{line}\nb\n".encode()
@@ -74,14 +56,10 @@ def test_the_configuration_may_let_them_pass() -> None:
 @pytest.mark.parametrize(
     ("text", "refused"),
     [
-        ("import os\\nimport sys\\n\n", True),
-        ("a\\nb", True),
-        ("a\\tb\n", False),
-        ('print("a\\n")\nprint("b")\n', False),
-        ("a\n", False),
-        ("", False),
+        ("import os\\nimport sys\\n\n", True), ("a\\nb", True), ("a\\tb\n", False),
+        ('print("a\\n")\nprint("b")\n', False), ("a\n", False), ("", False),
     ],
-)
+)  # fmt: skip
 def test_a_new_file_of_escapes_is_refused(text: str, refused: bool) -> None:
     codes = told(planned({}, edits(("n", Create(text)))))
     assert codes == (["response.unreadable_edit"] if refused else [])

@@ -28,42 +28,27 @@ DENYING = replace(RULES, denied=lambda path: "by test" if path.endswith(".env") 
 @pytest.mark.parametrize(
     ("path", "op", "code"),
     [
-        ("../x", EDIT, "path.outside"),
-        ("/etc/passwd", EDIT, "path.outside"),
-        ("a/../../x", Create("x\n"), "path.outside"),
-        (".git/config", EDIT, "path.invalid"),
-        ("a//b", Create("x\n"), "path.invalid"),
-        ("", EDIT, "path.invalid"),
-        ("COM1", Create("x\n"), "path.invalid"),
-        ("a.env", Create("x\n"), "path.denied"),
-        ("a.env", EDIT, "path.denied"),
-        ("x.txt", Rename("b.env"), "path.denied"),
-        ("nowhere.py", EDIT, "path.not_found"),
-        ("nowhere.py", DeleteFile(), "path.not_found"),
-        ("src", EDIT, "path.not_a_file"),
-        ("link", EDIT, "path.not_a_file"),
-        ("link", Create("x\n"), "path.not_a_file"),
-        ("vendor", DeleteFile(), "path.not_a_file"),
+        ("../x", EDIT, "path.outside"), ("/etc/passwd", EDIT, "path.outside"),
+        ("a/../../x", Create("x\n"), "path.outside"), (".git/config", EDIT, "path.invalid"),
+        ("a//b", Create("x\n"), "path.invalid"), ("", EDIT, "path.invalid"),
+        ("COM1", Create("x\n"), "path.invalid"), ("a.env", Create("x\n"), "path.denied"),
+        ("a.env", EDIT, "path.denied"), ("x.txt", Rename("b.env"), "path.denied"),
+        ("nowhere.py", EDIT, "path.not_found"), ("nowhere.py", DeleteFile(), "path.not_found"),
+        ("src", EDIT, "path.not_a_file"), ("link", EDIT, "path.not_a_file"),
+        ("link", Create("x\n"), "path.not_a_file"), ("vendor", DeleteFile(), "path.not_a_file"),
         ("vendor/x", Create("x\n"), "path.not_a_file"),
-        ("README/x", Create("x\n"), "path.not_a_file"),
-        ("README/x", EDIT, "path.not_a_file"),
+        ("README/x", Create("x\n"), "path.not_a_file"), ("README/x", EDIT, "path.not_a_file"),
         ("x.txt", Rename("src"), "path.not_a_file"),
-        ("x.txt", Rename("README/x"), "path.not_a_file"),
-        ("bin.dat", EDIT, "file.binary"),
-        ("lfs.bin", EDIT, "path.filtered"),
-        ("lfs.bin", DeleteFile(), "path.filtered"),
+        ("x.txt", Rename("README/x"), "path.not_a_file"), ("bin.dat", EDIT, "file.binary"),
+        ("lfs.bin", EDIT, "path.filtered"), ("lfs.bin", DeleteFile(), "path.filtered"),
         ("new.bin", Create("x\n"), "path.filtered"),
-        ("x.txt", Rename("moved.bin"), "path.filtered"),
-        ("README", Create("x\n"), "path.exists"),
-        ("readme", Create("x\n"), "path.exists"),
-        ("SRC/new.py", Create("x\n"), "path.exists"),
-        ("x.txt", Rename("src/app.py"), "path.exists"),
-        ("-rf", Create("x\n"), "path.invalid"),
-        ("--/x", Create("x\n"), "path.invalid"),
-        ("x.txt", Rename("-x.txt"), "path.invalid"),
+        ("x.txt", Rename("moved.bin"), "path.filtered"), ("README", Create("x\n"), "path.exists"),
+        ("readme", Create("x\n"), "path.exists"), ("SRC/new.py", Create("x\n"), "path.exists"),
+        ("x.txt", Rename("src/app.py"), "path.exists"), ("-rf", Create("x\n"), "path.invalid"),
+        ("--/x", Create("x\n"), "path.invalid"), ("x.txt", Rename("-x.txt"), "path.invalid"),
         ("x.txt", Rename("RE\u0410DME"), "path.exists"),
     ],
-)
+)  # fmt: skip
 def test_refused(path: str, op: Op, code: str) -> None:
     plan = batch.plan(edits((path, op)), TREE, DENYING)
     assert told(plan) == [code]
@@ -86,19 +71,13 @@ def test_new_directories_may_be_forbidden(path: str, refused: bool) -> None:
 
 
 TWINS = [
-    ("README", "RE\u0410DME", "\\u0410"),
-    ("README", "\uff32EADME", "\\uff32"),
-    ("README", "README\u3164", "\\u3164"),
-    ("README\u200b", "README", "\\u200b"),
-    ("readme", "R\u0435adme", "\\u0435"),
-    ("src", "s\u1d26c", "\\u1d26"),
-    ("module.py", "moduIe.py", "moduIe.py"),
-    ("v0.md", "vO.md", "vO.md"),
-    ("a-b", "a\u2010b", "\\u2010"),
-    ("\u0441\u043e\u0440", "cop", "\\u0441"),
-    ("file.txt", "\ufb01le.txt", "\\ufb01"),
-    ("caf\u00e9", "c\u0430f\u00e9", "\\u0430"),
-]
+    ("README", "RE\u0410DME", "\\u0410"), ("README", "\uff32EADME", "\\uff32"),
+    ("README", "README\u3164", "\\u3164"), ("README\u200b", "README", "\\u200b"),
+    ("readme", "R\u0435adme", "\\u0435"), ("src", "s\u1d26c", "\\u1d26"),
+    ("module.py", "moduIe.py", "moduIe.py"), ("v0.md", "vO.md", "vO.md"),
+    ("a-b", "a\u2010b", "\\u2010"), ("\u0441\u043e\u0440", "cop", "\\u0441"),
+    ("file.txt", "\ufb01le.txt", "\\ufb01"), ("caf\u00e9", "c\u0430f\u00e9", "\\u0430"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("there", "new", "shown"), TWINS)
@@ -123,13 +102,10 @@ def test_look_alike_twins_are_refused_and_named(
 @pytest.mark.parametrize(
     ("first", "second", "code"),
     [
-        ("a", "A", "path.exists"),
-        ("d/a", "D/b", "path.exists"),
-        ("a", "a/b", "path.not_a_file"),
-        ("a/b", "a", "path.not_a_file"),
-        ("é", "e\u0301", "path.exists"),
+        ("a", "A", "path.exists"), ("d/a", "D/b", "path.exists"), ("a", "a/b", "path.not_a_file"),
+        ("a/b", "a", "path.not_a_file"), ("é", "e\u0301", "path.exists"),
     ],
-)
+)  # fmt: skip
 def test_new_paths_that_stand_in_each_others_way(first: str, second: str, code: str) -> None:
     new = NewPaths()
     new.add(first)

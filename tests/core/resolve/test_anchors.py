@@ -44,8 +44,7 @@ def anchored(action: Any, kind: Any, content: str = "", **said: Any) -> Anchored
          "(self):\n        #", "(self):\n        y = 1\n        #"),
         (anchored("replace", DEF, "    def f(self, x):\n", name="f"), "f(self)", "f(self, x)"),
         (anchored("replace", DEF, "    def f(self):\n        x()\n        return 1\n", name="f"),
-         "    @property\n    def f(self):\n        # why\n",
-         "    def f(self):\n        x()\n"),
+            "    @property\n    def f(self):\n        # why\n", "    def f(self):\n        x()\n"),
         (anchored("replace", DEF, "    h = 1\n", name="f", scope="definition"),
          "    @property\n    def f(self):\n        # why\n        return 1\n", "    h = 1\n"),
         (anchored("delete", DEF, name="f"),
@@ -116,7 +115,7 @@ def test_refused(path: str, before: str, op: Anchored, code: str) -> None:
         "it stands before already",
         "the other side proves nothing",
     ],
-)
+)  # fmt: skip
 def test_lines(before: str, op: Anchored, after: str) -> None:
     assert result(before, op) == after
 

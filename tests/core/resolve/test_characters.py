@@ -40,16 +40,13 @@ def test_counts(before: str, op: Op, after: str) -> None:
 @pytest.mark.parametrize(
     ("op", "after"),
     [
-        (Occurrences("x", "y", (2,)), "x y x\n"),
-        (Occurrences("x", "y", (3, 1)), "y x y\n"),
+        (Occurrences("x", "y", (2,)), "x y x\n"), (Occurrences("x", "y", (3, 1)), "y x y\n"),
         (Occurrences("x", "y", (1, 1)), "y x x\n"),
         (Occurrences("x", "!", (1, 3), insert=True), "x! x x!\n"),
-        (Occurrences("x", "", (2,)), "x  x\n"),
-        (Occurrences("x", "y", (4,)), "match.none"),
-        (Occurrences("x", "y", (0,)), "match.none"),
-        (Occurrences("x", "y"), "match.ambiguous"),
+        (Occurrences("x", "", (2,)), "x  x\n"), (Occurrences("x", "y", (4,)), "match.none"),
+        (Occurrences("x", "y", (0,)), "match.none"), (Occurrences("x", "y"), "match.ambiguous"),
     ],
-)
+)  # fmt: skip
 def test_occurrences(op: Op, after: str) -> None:
     assert result("x x x\n", op) == after
 

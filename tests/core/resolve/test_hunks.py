@@ -56,13 +56,11 @@ def test_hunk(before: str, op: PatchHunk, after: str) -> None:
 @pytest.mark.parametrize(
     ("before", "op", "after"),
     [
-        ("a\nb\n", InsertAt(1, "x"), "a\nx\nb\n"),
-        ("a\nb", InsertAt(2, "x\n"), "a\nb\nx"),
+        ("a\nb\n", InsertAt(1, "x"), "a\nx\nb\n"), ("a\nb", InsertAt(2, "x\n"), "a\nb\nx"),
         ("a\r\n", InsertAt(0, "x\n\n"), "x\r\n\r\na\r\n"),
-        ("a\n", InsertAt(2, "x\n"), "match.none"),
-        ("a\nx\n", InsertAt(1, "x\n"), "already"),
+        ("a\n", InsertAt(2, "x\n"), "match.none"), ("a\nx\n", InsertAt(1, "x\n"), "already"),
     ],
-)
+)  # fmt: skip
 def test_insert_at(before: str, op: InsertAt, after: str) -> None:
     assert result(before, op) == after
 

@@ -63,13 +63,13 @@ def _random_lines(count: int, kinds: int) -> list[bytes]:
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        pytest.param(NUMBERED, [*NUMBERED[:40_000], b"x", *NUMBERED[40_001:]], id="one-change"),
-        pytest.param(NUMBERED, NUMBERED[::-1], id="reversed"),
-        pytest.param(NUMBERED, [line + b"." for line in NUMBERED], id="nothing-in-common"),
-        pytest.param(_random_lines(3000, 3), _random_lines(2900, 3), id="repetitive"),
-        pytest.param([b"a", b"b"] * 1500, [b"b", b"b", b"a"] * 1000, id="periodic"),
+        (NUMBERED, [*NUMBERED[:40_000], b"x", *NUMBERED[40_001:]]),
+        (NUMBERED, NUMBERED[::-1]),
+        (NUMBERED, [line + b"." for line in NUMBERED]),
+        (_random_lines(3000, 3), _random_lines(2900, 3)),
+        ([b"a", b"b"] * 1500, [b"b", b"b", b"a"] * 1000),
     ],
-)
+)  # fmt: skip
 def test_large_diffs_are_bounded(a: list[bytes], b: list[bytes]) -> None:
     assert effort(lambda: common_lines(a, b)) < 20 * (len(a) + len(b))
 
@@ -122,19 +122,19 @@ def test_git_apply_makes_the_bytes_after(before: bytes, after: bytes) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(FileChange("new.sh", None, b"a\n", executable=True), id="create-executable"),
-        pytest.param(FileChange("new.txt", None, b""), id="create-empty"),
-        pytest.param(FileChange("old.txt", b"a\nb", None), id="delete"),
-        pytest.param(FileChange("a.txt", b"a\n", b""), id="empty"),
-        pytest.param(FileChange("b.txt", b"a\n", b"a\n", renamed_from="d/a.txt"), id="rename"),
-        pytest.param(FileChange("b.txt", b"a\nb\n", b"a\nc\n", renamed_from="a"), id="rename-edit"),
-        pytest.param(FileChange("with blank.txt", b"a\n", b"b\n"), id="blank"),
-        pytest.param(FileChange("new blank.txt", None, b"b\n"), id="blank-new"),
-        pytest.param(FileChange("grün/ß.txt", b"a\n", b"b\n"), id="not-ascii"),
-        pytest.param(FileChange('q"u\\o\tt\x01e', b"a\n", b"b\n"), id="quoted"),
-        pytest.param(FileChange("same.txt", b"a\n", b"a\n"), id="no-change"),
+        FileChange("new.sh", None, b"a\n", executable=True),
+        FileChange("new.txt", None, b""),
+        FileChange("old.txt", b"a\nb", None),
+        FileChange("a.txt", b"a\n", b""),
+        FileChange("b.txt", b"a\n", b"a\n", renamed_from="d/a.txt"),
+        FileChange("b.txt", b"a\nb\n", b"a\nc\n", renamed_from="a"),
+        FileChange("with blank.txt", b"a\n", b"b\n"),
+        FileChange("new blank.txt", None, b"b\n"),
+        FileChange("grün/ß.txt", b"a\n", b"b\n"),
+        FileChange('q"u\\o\tt\x01e', b"a\n", b"b\n"),
+        FileChange("same.txt", b"a\n", b"a\n"),
     ],
-)
+)  # fmt: skip
 def test_git_apply_understands(tmp_path: Path, change: FileChange) -> None:
     expected = {} if change.after is None else {change.path: change.after}
     assert applied(tmp_path, [change]) == expected
@@ -143,14 +143,14 @@ def test_git_apply_understands(tmp_path: Path, change: FileChange) -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        pytest.param([FileChange("a", b"-- x\n\n\n", b"++ y\n\n\n")], (1, 1, 1), id="signs"),
-        pytest.param([FileChange("a", b"@@ -1 +1 @@\n", b" @@ -1 +1 @@")], (1, 1, 1), id="ranges"),
-        pytest.param([FileChange("a", b"\0", b"\1"), FileChange("b", b"x\n", None)], (2, 0, 1)),
-        pytest.param([FileChange("b", b"x", b"x", renamed_from="a")], (1, 0, 0), id="renamed"),
-        pytest.param([FileChange("a", b"x", b"x", True, was_executable=False)], (1, 0, 0)),
-        pytest.param([FileChange("diff --git a b", b"", b"diff --git \n")], (1, 1, 0), id="head"),
+        ([FileChange("a", b"-- x\n\n\n", b"++ y\n\n\n")], (1, 1, 1)),
+        ([FileChange("a", b"@@ -1 +1 @@\n", b" @@ -1 +1 @@")], (1, 1, 1)),
+        ([FileChange("a", b"\0", b"\1"), FileChange("b", b"x\n", None)], (2, 0, 1)),
+        ([FileChange("b", b"x", b"x", renamed_from="a")], (1, 0, 0)),
+        ([FileChange("a", b"x", b"x", True, was_executable=False)], (1, 0, 0)),
+        ([FileChange("diff --git a b", b"", b"diff --git \n")], (1, 1, 0)),
     ],
-)
+)  # fmt: skip
 def test_sizes(changes: list[FileChange], expected: tuple[int, int, int]) -> None:
     counted = size(unified(changes))
     assert counted is not None

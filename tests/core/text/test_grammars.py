@@ -9,11 +9,8 @@ from patchq.core.plan.syntax import unparsable
 from patchq.core.text import grammars
 
 SOURCES = {
-    "js": (
-        "a.js",
-        "import a from 'b';\n@dec\nexport class A {\n  m(x) {\n    return 1;\n  }\n}\n",
-        {("class_definition", "A", 1, 7, 2, 3), ("function_definition", "m", 3, 6, 3, 4)},
-    ),
+    "js": ("a.js", "import a from 'b';\n@dec\nexport class A {\n  m(x) {\n    return 1;\n  }\n}\n",
+        {("class_definition", "A", 1, 7, 2, 3), ("function_definition", "m", 3, 6, 3, 4)}),
     "ts": (
         "a.ts",
         "export interface I {\n  a: number;\n}\nfunction f(\n  x: number,\n): void {\n}\n",
@@ -24,11 +21,8 @@ SOURCES = {
         "package a\n\nfunc (t *T) M() int {\n\treturn 1\n}\n\ntype T struct {\n\ta int\n}\n",
         {("function_definition", "M", 2, 5, 2, 3), ("class_definition", "T", 6, 9, 6, 7)},
     ),
-    "rust": (
-        "a.rs",
-        "#[inline]\nfn f() -> i32 {\n    1\n}\n\nimpl T {\n    fn m(&self) {}\n}\n",
-        {("function_definition", "f", 0, 4, 1, 2), ("class_definition", "T", 5, 8, 5, 6)},
-    ),
+    "rust": ("a.rs", "#[inline]\nfn f() -> i32 {\n    1\n}\n\nimpl T {\n    fn m(&self) {}\n}\n",
+        {("function_definition", "f", 0, 4, 1, 2), ("class_definition", "T", 5, 8, 5, 6)}),
     "java": (
         "A.java",
         "class A {\n    @Override\n    public int m() {\n        return 1;\n    }\n}\n",
@@ -42,11 +36,8 @@ SOURCES = {
             ("import_statement", "#include <a.h>", 0, 1, 0, 1),
         },
     ),
-    "cpp": (
-        "a.cpp",
-        "class A {\n    int m() { return 1; }\n};\nint A::n() {\n    return 2;\n}\n",
-        {("function_definition", "n", 3, 6, 3, 4), ("class_definition", "A", 0, 3, 0, 1)},
-    ),
+    "cpp": ("a.cpp", "class A {\n    int m() { return 1; }\n};\nint A::n() {\n    return 2;\n}\n",
+        {("function_definition", "n", 3, 6, 3, 4), ("class_definition", "A", 0, 3, 0, 1)}),
 }  # fmt: skip
 
 
@@ -64,7 +55,7 @@ BALANCED = {
     "a.c": "#define BEGIN {\nint f(void) BEGIN\n",
     "a.rs": "#[derive(Debug)]\nstruct A;\n",
     "a.zig": "((",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "source"), BALANCED.items())
@@ -82,15 +73,11 @@ JUDGED: dict[str, tuple[str, str | None, str, str | None]] = {
     "a bracket is lost in Rust": ("a.rs", "fn a() {}\n", "fn a() {}\nfn b( {\n", "error"),
     "what it does not know": ("a.go", "package a\n", "package a\nfunc f() { x := ; }\n", "warning"),
     "a new file with an open bracket": ("a.js", None, "f((", "warning"),
-    "brackets and conditionals": (
-        "a.c",
-        "#if A\n#endif\n" + GOOD,
-        "#if A\n#endif\n" + GOOD.replace("}", ""),
-        "warning",
-    ),
+    "brackets and conditionals": ("a.c", "#if A\n#endif\n" + GOOD,
+        "#if A\n#endif\n" + GOOD.replace("}", ""), "warning"),
     "it was so before": ("a.c", MACROS + GOOD, MACROS + GOOD + MACROS, None),
     "fine": ("a.c", GOOD, GOOD + GOOD.replace("f", "g"), None),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "before", "after", "severity"), JUDGED.values(), ids=JUDGED)

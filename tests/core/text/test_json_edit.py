@@ -17,19 +17,15 @@ KEYS, HERE = ("servers", "p"), '"p": {"a": [1]}'
         ("{\n}\n", f'{{"servers": {{ {HERE} }}\n}}\n'),
         ('{"servers": {}}', f'{{"servers": {{{HERE}}}}}'),
         ('{"a": 1.50, "servers": {"x": {}}}', f'{{"a": 1.50, "servers": {{{HERE},"x": {{}}}}}}'),
-        (
-            '{\n\t"servers": {\n\t\t"x": "\\u00e9é"\n\t},\n\t"b": 1e3\n}\n',
-            f'{{\n\t"servers": {{\n\t\t{HERE},\n\t\t"x": "\\u00e9é"\n\t}},\n\t"b": 1e3\n}}\n',
-        ),
+        ('{\n\t"servers": {\n\t\t"x": "\\u00e9é"\n\t},\n\t"b": 1e3\n}\n',
+            f'{{\n\t"servers": {{\n\t\t{HERE},\n\t\t"x": "\\u00e9é"\n\t}},\n\t"b": 1e3\n}}\n'),
         ('{\r\n "a": 1\r\n}\r\n', f'{{\r\n "servers": {{ {HERE} }},\r\n "a": 1\r\n}}\r\n'),
-        (
-            '// "a": {\n{\n  "a": "//", // }\n  /* , */\n}\n',
-            f'// "a": {{\n{{\n  "servers": {{ {HERE} }},\n  "a": "//", // }}\n  /* , */\n}}\n',
-        ),
+        ('// "a": {\n{\n  "a": "//", // }\n  /* , */\n}\n',
+            f'// "a": {{\n{{\n  "servers": {{ {HERE} }},\n  "a": "//", // }}\n  /* , */\n}}\n'),
         ("{ // nothing\n}", f'{{"servers": {{ {HERE} }} // nothing\n}}'),
         ('{ /* a */ "a": [1,], }', f'{{ "servers": {{ {HERE} }}, /* a */ "a": [1,], }}'),
     ],
-)
+)  # fmt: skip
 def test_a_value_takes_no_other_byte(before: str, after: str) -> None:
     assert json_edit.put(before, KEYS, {"a": [1]}) == after
     assert json_edit.value_at(after, KEYS) == {"a": [1]}
@@ -47,7 +43,7 @@ def test_a_value_takes_no_other_byte(before: str, after: str) -> None:
         ('{\n "$schema": "x",\n "servers": {\n  "p": {}\n }\n}\n', None),
         ('{\n "a": "x",\n "servers": {\n  "p": {}\n }\n}\n', '{\n "a": "x"\n}\n'),
     ],
-)
+)  # fmt: skip
 def test_what_others_wrote_stays(text: str, left: str | None) -> None:
     assert json_edit.take_out(text, KEYS) == left
 

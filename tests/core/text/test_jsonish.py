@@ -16,22 +16,13 @@ from patchq.core.text.jsonish import JsonError, parse
 @pytest.mark.parametrize(
     ("text", "line", "column", "cut"),
     [
-        ("", 1, 1, True),
-        ('{\n"a": 1', 2, 7, True),
-        ('["a', 1, 4, True),
-        ("[1 /* x", 1, 8, True),
-        ("{a: 1}", 1, 2, False),
-        ("{'a': 1}", 1, 2, False),
-        ('{"a" 1}', 1, 6, False),
-        ('{"a": 1,\n "a": 2}', 2, 2, False),
-        ("[,]", 1, 2, False),
-        ('["\\x"]', 1, 3, False),
-        ('["\\ud800"]', 1, 2, False),
-        ("{} x", 1, 4, False),
-        ("[" * 200, 1, 102, False),
+        ("", 1, 1, True), ('{\n"a": 1', 2, 7, True), ('["a', 1, 4, True), ("[1 /* x", 1, 8, True),
+        ("{a: 1}", 1, 2, False), ("{'a': 1}", 1, 2, False), ('{"a" 1}', 1, 6, False),
+        ('{"a": 1,\n "a": 2}', 2, 2, False), ("[,]", 1, 2, False), ('["\\x"]', 1, 3, False),
+        ('["\\ud800"]', 1, 2, False), ("{} x", 1, 4, False), ("[" * 200, 1, 102, False),
         ("[" + "9" * 500 + "]", 1, 2, False),
     ],
-)
+)  # fmt: skip
 def test_error_has_its_place(text: str, line: int, column: int, cut: bool) -> None:
     with pytest.raises(JsonError) as caught:
         parse(text)

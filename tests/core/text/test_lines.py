@@ -38,16 +38,14 @@ def test_a_missing_final_newline_comes_and_goes(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "end"),
     [
-        (b"", b"\n"),
-        (b"a", b"\n"),
-        (b"a\r\nb\n", b"\n"),
+        (b"", b"\n"), (b"a", b"\n"), (b"a\r\nb\n", b"\n"),
     ],
     ids=[
         "empty",
         "one line",
         "a tie",
     ],
-)
+)  # fmt: skip
 def test_line_end_is_the_most_frequent(data: bytes, end: bytes) -> None:
     assert Text(data).line_end == end
 
@@ -76,12 +74,10 @@ def test_bare_lines_are_what_every_level_may_read() -> None:
 @pytest.mark.parametrize(
     ("data", "plain"),
     [
-        ("“a” ‘b’", b"\"a\" 'b'"),
-        ("a\u00a0– b — c", b"a - b - c"),
-        ("…", "…".encode()),
+        ("“a” ‘b’", b"\"a\" 'b'"), ("a\u00a0– b — c", b"a - b - c"), ("…", "…".encode()),
     ],
     ids=["quotes", "blanks and dashes", "others stay"],
-)
+)  # fmt: skip
 def test_typography_becomes_plain(data: str, plain: bytes) -> None:
     assert plain_typography(data.encode()) == plain
 

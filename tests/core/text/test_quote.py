@@ -10,15 +10,12 @@ from patchq.core.text import quote
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("plain é 𝕏", "plain é 𝕏"),
-        ("a\tb\r\nc", "a\\tb\\r\\nc"),
+        ("plain é 𝕏", "plain é 𝕏"), ("a\tb\r\nc", "a\\tb\\r\\nc"),
         ("\x00\x1b[31m\x7f\x9b", "\\x00\\x1b[31m\\x7f\\x9b"),
         ("\u202eabc\u2066\u200d\ufeff\u2028", "\\u202eabc\\u2066\\u200d\\ufeff\\u2028"),
-        ("\U000e0041", "\\U000e0041"),
-        ("\udcff", "\\xff"),
-        ("\ud800", "\\ud800"),
+        ("\U000e0041", "\\U000e0041"), ("\udcff", "\\xff"), ("\ud800", "\\ud800"),
     ],
-)
+)  # fmt: skip
 def test_hidden_characters_are_written_out(text: str, expected: str) -> None:
     assert quote.visible(text) == expected
     assert quote.visible(text, keep=text) == text
@@ -29,13 +26,10 @@ def test_hidden_characters_are_written_out(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a", "`a`"),
-        ("", "`  `"),
-        ("`a``", "``` `a`` ```"),
-        ("a\nb", "`a\\nb`"),
+        ("a", "`a`"), ("", "`  `"), ("`a``", "``` `a`` ```"), ("a\nb", "`a\\nb`"),
         ("x" * 300, f"`{'x' * 200} …`"),
     ],
-)
+)  # fmt: skip
 def test_code_spans(text: str, expected: str) -> None:
     assert quote.inline(text) == expected
 
@@ -53,13 +47,10 @@ def test_nothing_closes_a_fence_but_its_end(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("quote `x <b>` [1]", "quote `x <b>` \\[1]"),
-        ("<!-- `", "\\<!-- \\`"),
-        ("# title", "\\# title"),
-        ("  - item", "\\- item"),
-        ("first\nsecond", "first"),
+        ("quote `x <b>` [1]", "quote `x <b>` \\[1]"), ("<!-- `", "\\<!-- \\`"),
+        ("# title", "\\# title"), ("  - item", "\\- item"), ("first\nsecond", "first"),
         ("`a` and ``b`c``", "`a` and ``b`c``"),
     ],
-)
+)  # fmt: skip
 def test_sentences_keep_their_code_spans_and_start_nothing(text: str, expected: str) -> None:
     assert quote.sentence(text) == expected

@@ -68,22 +68,16 @@ def test_nothing_is_none_or_null(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
-        ("a: b: c", 1, 5, "mapping values"),
-        ("a: 'x\n", 2, 1, "unexpected end"),
-        ("ä: ö\nb: \x01", 2, 4, "U+0001"),
-        ("a: *b", 1, 4, "undefined alias"),
-        ("a: &a [*a]", 1, 4, "nested deeper"),
-        ("a: !!python/object:os.system x", 1, 4, "tag"),
-        ("a: !!binary aGk=", 1, 4, "tag"),
-        ("a: 1\n---\nb: 2\n", 2, 1, "another document"),
-        ("{[a]: 1}", 1, 2, "key"),
-        ("[" * 500, 1, 51, "nested deeper"),
-        ("- " * 500, 1, 101, "nested deeper"),
-        ("a: 1\na: 2\n", 2, 1, "line 1"),
+        ("a: b: c", 1, 5, "mapping values"), ("a: 'x\n", 2, 1, "unexpected end"),
+        ("ä: ö\nb: \x01", 2, 4, "U+0001"), ("a: *b", 1, 4, "undefined alias"),
+        ("a: &a [*a]", 1, 4, "nested deeper"), ("a: !!python/object:os.system x", 1, 4, "tag"),
+        ("a: !!binary aGk=", 1, 4, "tag"), ("a: 1\n---\nb: 2\n", 2, 1, "another document"),
+        ("{[a]: 1}", 1, 2, "key"), ("[" * 500, 1, 51, "nested deeper"),
+        ("- " * 500, 1, 101, "nested deeper"), ("a: 1\na: 2\n", 2, 1, "line 1"),
         ("x:\n  a: 1\n  b: 2\n  a: 3\n", 4, 3, "line 2"),
     ],
     ids=lambda v: repr(v)[:24],
-)
+)  # fmt: skip
 def test_what_is_refused(text: str, line: int, column: int, message: str) -> None:
     with pytest.raises(YamlError) as caught:
         plain(yamlio.parse(text))
@@ -103,11 +97,8 @@ def test_alias_bomb_is_refused_before_it_grows() -> None:
 @pytest.mark.parametrize(
     ("text", "fine"),
     [
-        ("a: 1\n---\nb: !custom x\n", True),
-        ("", True),
-        ("a: [1\n", False),
-        ("a:\n\t- x\n", False),
+        ("a: 1\n---\nb: !custom x\n", True), ("", True), ("a: [1\n", False), ("a:\n\t- x\n", False),
     ],
-)
+)  # fmt: skip
 def test_syntax_error_judges_the_stream_alone(text: str, fine: bool) -> None:
     assert (yamlio.syntax_error(text) is None) == fine
