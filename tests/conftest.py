@@ -174,7 +174,7 @@ def database(bare: str) -> str:
     """The same with the queue's tables."""
     import psycopg
 
-    from patchq.gate.queue.postgres.schema import migrate
+    from patchq.gate.queue.postgres.database import migrate
 
     with psycopg.connect(bare) as connection:
         migrate(connection)

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from patchq.gate.queue.database import VERSION
 from patchq.gate.queue.postgres.engine import PostgresQueue
-from patchq.gate.queue.schema import VERSION
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import make_repo
 from tests.helpers.postgres import PASSWORD

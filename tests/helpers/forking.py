@@ -22,7 +22,7 @@ from tests.helpers import ending
 from tests.helpers.ending import line_of, served
 
 _MODULES = ("gate.service.lanes", "gate.service.daemon", "cli.watch", "gate.service.doorbell")
-_OF_CLUSTERS = tuple(f"gate.queue.postgres.{module}" for module in ("engine", "entries", "waking"))
+_OF_CLUSTERS = tuple(f"gate.queue.postgres.{module}" for module in ("engine", "lanes"))
 """What is loaded when it is needed first, and here before that; clusters are an extra."""
 
 Point = tuple[str, str, signal.Signals]

@@ -22,7 +22,7 @@ from patchq.core.model.ops import (
 from patchq.core.model.values import Correction, Edit, Problem
 from patchq.core.plan import batch
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.layout import create
+from patchq.gate.queue.spool import create
 from patchq.llm.chat import Cache
 from patchq.llm.client import Answer, Model
 from patchq.llm.corrections import NEW, OLD, PlannedBatch, Questioner, Repair, correct_quotes

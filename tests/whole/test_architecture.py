@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from patchq.gate.git import records
-from patchq.gate.queue.layout import PUBLIC
+from patchq.gate.queue.spool import PUBLIC
 from tests.gate.pipeline.test_correct import FILE, RESPONSE, RIGHT
 from tests.helpers import rooms, walk
 from tests.helpers.chat_server import serving

@@ -194,7 +194,7 @@ def decide(session: Session, errand: Errand, tell: Tell = lambda report: None) -
     """
     if not session.config.has_cluster:
         return errand.carry_out(session, tell)
-    from patchq.gate.queue.postgres import errands as far
+    from patchq.gate.queue.postgres import status as far
     from patchq.gate.queue.postgres.database import DatabaseServer
 
     report, feeder = session.queue.load(errand.id), cluster.feeder_name(session.queue_root)

@@ -30,7 +30,7 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import rules
 from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.rules import GateRules
-from patchq.gate.queue import layout
+from patchq.gate.queue import spool
 from patchq.gate.queue.engine import UNREAD, Key, StoreQueue, store_queue
 from patchq.gate.report import logs
 from patchq.gate.report.schema import Report
@@ -157,7 +157,7 @@ class Location(Struct, frozen=True):
         if root.is_file():
             return f"got `{config.queue.path}`, which is a file"
         names = {name for name in os.listdir(root) if name[0] != "."} if root.is_dir() else set()
-        if names - {"lost+found"} and not names.intersection(layout.PUBLIC):
+        if names - {"lost+found"} and not names.intersection(spool.PUBLIC):
             return f"got `{config.queue.path}`, which holds other files"
         return None
 
@@ -242,13 +242,13 @@ class OpenedQueue:
     def queue(self, config: Config) -> StoreQueue:
         """Open the queue alone, made if need be."""
         repo, root = self.location.repo, self.location.home / config.queue.path
-        if not (root / layout.PUBLIC[0]).is_dir():
+        if not (root / spool.PUBLIC[0]).is_dir():
             self.location.keep_out_of_status(root)
             files.make_directory(root)
         sharers = repo.commondir.stat().st_gid if files.is_on() else None
         if not config.queue.network_disk:
-            layout.refuse_network(root)
-        layout.create(root, _group(config), sharers)
+            spool.refuse_network(root)
+        spool.create(root, _group(config), sharers)
         prefixes = (*records.BY_ID, *records.fetched(config.landing.remote))
         queue = StoreQueue(
             root,

@@ -32,11 +32,6 @@ class Past(Struct, frozen=True):
     other: str | None = None
     code: str | None = None
 
-    @classmethod
-    def of(cls, report: Report, at: float) -> Past:
-        codes = (p.code for p in report.problems if p.severity == "error")
-        return cls(report.state, int(at), report.duplicate_of, next(codes, None))
-
 
 class Claim(Struct, frozen=True):
     """One response that this process has taken out of the inbox.
@@ -75,9 +70,6 @@ Parcel = Callable[[], bytes]  # returns bytes that make a commit in another clon
 
 class Requests(Protocol):
     """A desk that takes requests, and gives them back once they are answered (`requests`)."""
-
-    @property
-    def open(self) -> int: ...
 
     def take(self, claim: Claim) -> None: ...
 

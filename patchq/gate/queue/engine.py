@@ -26,14 +26,13 @@ from patchq.gate.errors import DiskFault, Fault, UsageError
 from patchq.gate.git import files
 from patchq.gate.git.files import opened
 from patchq.gate.queue import Claim, hand, spool, store
-from patchq.gate.queue.batches import storable
+from patchq.gate.queue.database import storable
 from patchq.gate.queue.hand import Pending
 from patchq.gate.queue.inbox import OPEN, Inbox, claim_of, snapshot
-from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
 from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.queue.lock import Lock
 from patchq.gate.queue.outbox import BatchFiles, Outbox, entry_name
-from patchq.gate.queue.spool import Folder, disk_faults, tokens, valid
+from patchq.gate.queue.spool import PAGE, PUBLIC, REPORT, Folder, disk_faults, tokens, valid
 from patchq.gate.queue.store import Store
 from patchq.gate.report.schema import LANDED, Report
 
@@ -50,7 +49,7 @@ _UNREAD = Problem("response.incomplete", "the response was not read, or is lost"
 
 
 class StoreQueue(QueueEngine):
-    """The queue under `root`, which `layout.create` made; a place that is not there is empty.
+    """The queue under `root`, which `spool.create` made; a place that is not there is empty.
 
     `settle_seconds`: how long an entry must stay unchanged where its writers cannot be seen.
     `response_bytes`: larger responses are not read.  `is_known` tells whether the repository knows
@@ -99,19 +98,14 @@ class StoreQueue(QueueEngine):
         self.store.run("delete from sessions where not alive(number)")
 
     def release(self, fault: Fault | None = None) -> None:
-        if self._lock.held:
-            self._leave()
-        self._lock.release(fault)
-
-    def _leave(self) -> None:
-        """Leave this session's claims, but adopted ones, to whoever recovers them."""
-        if self._session and self.store.is_current():
+        if self._lock.held and self._session and self.store.is_current():
             self.store.run(
                 "update responses set session = null where session = :me and adopted = 0"
                 " and state in ('claimed', 'ending')",
                 me=self._session,
             )
         self._own.clear()
+        self._lock.release(fault)
 
     def close(self) -> None:
         """Let go of everything, as the end of the process would."""
@@ -409,17 +403,10 @@ class StoreQueue(QueueEngine):
 
     @disk_faults
     def sync(self, *places: Path) -> None:
-        written, self._written = self._written, []
-        try:
-            if places or self.store.root is None:
-                files.barrier(*places, self.root)
-            else:
-                with files.opened(self.root, os.O_RDONLY) as fd:
-                    files.syncfs(fd)
-        except BaseException:
-            self._written = written + self._written
-            raise
-        self._durable += written
+        count = len(self._written)
+        files.barrier(*places, self.root)
+        self._durable += self._written[:count]
+        del self._written[:count]
         self.store.checkpoint(idle=False)
 
 

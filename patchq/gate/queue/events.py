@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from patchq.gate.queue import store
-from patchq.gate.queue.batches import Database, Row
-from patchq.gate.queue.schema import EVENT
+from patchq.gate.queue.database import EVENT, Database, Row
 from patchq.gate.queue.store import Store
 from patchq.gate.report.schema import EventKind, Moment, Report, kind_of, waits_for_its_agent
 

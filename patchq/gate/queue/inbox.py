@@ -21,11 +21,8 @@ from typing import Any
 from patchq.core.model.names import REQUEST
 from patchq.core.model.values import Problem, Source
 from patchq.gate.errors import DiskFault
-from patchq.gate.git.files import (
-    being_written,
-    opened,
-    rename_noreplace,
-)
+from patchq.gate.git import files
+from patchq.gate.git.files import being_written, opened, rename_noreplace
 from patchq.gate.queue import Claim
 from patchq.gate.queue.spool import Folder, read_up_to, tokens
 
@@ -116,7 +113,7 @@ class Inbox:
         inbox, token = self.folder.fd, tokens.next()
         temporary = f".{token}.tmp"
         try:
-            self.folder.write(temporary, data, flush=flush)
+            files.write(temporary, data, folder=inbox, grant=self.folder.grant, flush=flush)
             for free in free_names(name, token):
                 with contextlib.suppress(FileExistsError):
                     rename_noreplace(inbox, temporary, free)

@@ -8,8 +8,10 @@ taken over changes nothing.  What a transaction has decided counts once it is th
 
 from __future__ import annotations
 
+import itertools
 import os
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -20,21 +22,23 @@ from typing import Any
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
+from patchq.core.model.names import MAX_ID_BYTES
 from patchq.core.model.values import Generation, Problem, Source
 from patchq.gate.errors import Busy, DiskFault, Fault, LaneLost
 from patchq.gate.queue import Claim, Parcel, events, spool
-from patchq.gate.queue.batches import (
+from patchq.gate.queue.database import (
+    COLUMNS,
+    EVENT,
+    MINE_TO_END,
+    NOT_MINE,
     OPEN,
     Database,
     KnownBatches,
     Row,
     Taken,
     is_storable,
-    verdict_columns,
 )
-from patchq.gate.queue.ids import free
 from patchq.gate.queue.inbox import claim_of
-from patchq.gate.queue.schema import COLUMNS, EVENT, GIVE_ID, MINE_TO_END, NOT_MINE
 from patchq.gate.queue.spool import tokens, valid
 from patchq.gate.report.schema import Report
 
@@ -150,13 +154,11 @@ class QueueEngine(KnownBatches, ABC):
                     self._commit()
                 except (Busy, LaneLost) as fault:
                     lost = fault
-        except BaseException:
-            self._changed.clear()
-            raise
+            changed = self._changed
         finally:
             self._is_writing = False
-            changed, self._changed = self._changed, []
-            self._show(changed)
+            self._changed = []
+        self._show(changed)
         if lost:
             raise lost
 
@@ -205,21 +207,18 @@ class QueueEngine(KnownBatches, ABC):
         )
         if row is None:  # it is there
             return
-        papers = {"body": claim.data} if claim.problem is None else {}
+        if claim.problem is None:
+            self._put(row[0], body=claim.data)
         if claim.choice is not None:
-            papers["choice"] = spool.encode(claim.choice)
-        self._put(row[0], **papers)
+            self._put(row[0], choice=spool.encode(claim.choice))
         if state != "waiting":
             self._own.add(claim.token)
 
     def recover(self) -> list[Claim]:
         """Return claims that a dead owner left, oldest first; only while the lock is held."""
         me = self._me()
-        found = self.store.all(
-            f"select {COLUMNS} from responses where {OPEN} and {NOT_MINE} order by number", me=me
-        )
-        claims = [self._claim(row) for row in found if row[1] not in self._own]
-        claims = list(filter(self.serves, claims))
+        found = self._claims(f"{OPEN} and {NOT_MINE}", but=self._own, me=me)
+        claims = list(filter(self.serves, found))
         if claims:
             with self.together():
                 self.store.each(
@@ -238,6 +237,12 @@ class QueueEngine(KnownBatches, ABC):
             "update responses set deaths = deaths + 1 where token = :token",
             [{"token": claim.token} for claim in claims],
         )
+
+    def _claims(self, which: str, *, but: Collection[str] = (), **values: object) -> list[Claim]:
+        rows = self.store.all(
+            f"select {COLUMNS} from responses where {which} order by number", **values
+        )
+        return [self._claim(row) for row in rows if row[1] not in but]
 
     def _claim(self, row: Row, papers: Mapping[str, bytes] | None = None) -> Claim:
         number, token, name, size, problem, state, since, id, deaths, lane = row
@@ -267,8 +272,16 @@ class QueueEngine(KnownBatches, ABC):
             raise ValueError(f"not an id: {wanted!r}")
         id = wanted
         while True:
-            with suppress(Taken):  # another process took it meanwhile
-                if not self._is_barred(id) and self._give(claim, id):
+            with suppress(Taken), self.together():  # another process took it meanwhile
+                if not self._is_barred(id) and self.store.one(
+                    f"update responses set id = :id where token = :token and id is null"
+                    f" and {MINE_TO_END} and not exists (select 1 from responses r"
+                    " where r.id = :id) returning id",
+                    id=id,
+                    token=claim.token,
+                    me=self._me(),
+                ):
+                    events.add(self.store, id, "claimed")
                     return id
                 given = "select id from responses where token = :token and id is not null"
                 if own := self.store.column(given, token=claim.token):
@@ -276,27 +289,24 @@ class QueueEngine(KnownBatches, ABC):
                 self._change(claim, "id = id")
             id = self.next_id(wanted)
 
-    def _give(self, claim: Claim, id: str) -> bool:
-        """Give a claim its id, unless it has one, another has that, or it is not in hand."""
-        with self.together():
-            given = self.store.one(GIVE_ID, id=id, token=claim.token, me=self._me())
-            if given:
-                events.add(self.store, id, "claimed")
-        return given is not None
-
     def _is_barred(self, id: str) -> bool:
         # `x.report` with the suffix `.json` would be the name of the report of `x`.
         return id.lower().endswith(".report") or self._is_known(id)
 
     def next_id(self, wanted: str) -> str:
-        """Return the id that a response which asks for `wanted` would get now."""
+        """Return the id that a response which asks for `wanted` would get now.
+
+        It is found in a logarithmic number of looks; gaps in the numbers before it stay.
+        """
 
         @cache
-        def is_given(id: str) -> bool:
-            row = self.store.one("select number from responses where id = :id", id=id)
-            return row is not None
+        def is_given(number: int) -> bool:
+            return self.knows(numbered(wanted, number))
 
-        return free(wanted, is_given, lambda id: self._is_barred(id) or is_given(id))
+        most = next(2**n for n in itertools.count() if not is_given(2**n))
+        first = bisect_left(range(most), True, lo=max(1, most // 2), key=lambda n: not is_given(n))
+        numbers = (n for n in itertools.count(first) if not is_given(n))
+        return next(id for n in numbers if not self._is_barred(id := numbered(wanted, n)))
 
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         """Return a request's claim with its answer, durably: a crash does not ask twice."""
@@ -347,11 +357,10 @@ class QueueEngine(KnownBatches, ABC):
                 "state = 'ended', session = :me, held_since = null, id = :id, verdict = :verdict,"
                 f" ended = epoch(), ending = {EVENT}, change = {EVENT}, other = :other,"
                 " code = :code, proposed = :proposed, shown = 0",
-                **verdict_columns(report),
+                **_verdict(report),
             )
             self._count_report(None, report)
-            events.add_verdict(self.store, report, event)
-            self._put_report(number, report, markdown, "'intended', 'parcel', 'choice'")
+            self._record(number, event, report, markdown, None, "'intended', 'parcel', 'choice'")
         self._own.discard(claim.token)
 
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
@@ -365,22 +374,18 @@ class QueueEngine(KnownBatches, ABC):
                 " held_since = coalesce(held_since, epoch())",
                 id=report.id,
             )
-            if events.differs(before, report):
-                events.add_verdict(self.store, report, event)
-            self._put_report(number, report, markdown, "'intended', 'parcel'")
+            self._record(number, event, report, markdown, before, "'intended', 'parcel'")
 
     def held(self) -> list[Claim]:
         """Return held claims, oldest first, but those that another living process adopted.
 
         Of two who publish the same one, one gets `errors.Busy`.
         """
-        rows = self.store.all(
-            f"select {COLUMNS} from responses where state in ('held', 'ending') and"
-            " (adopted = 0 or session is null or session = :me or not alive(session))"
-            " order by number",
+        return self._claims(
+            "state in ('held', 'ending') and"
+            " (adopted = 0 or session is null or session = :me or not alive(session))",
             me=self._session,
         )
-        return [self._claim(row) for row in rows]
 
     def _change(self, claim: Claim, columns: str, **values: object) -> tuple[int, int]:
         """Change the row of a claim that this session may end, or raise.
@@ -406,12 +411,15 @@ class QueueEngine(KnownBatches, ABC):
             "nothing to do: the process that has it gives it its verdict",
         )
 
-    def _put_report(self, number: int, report: Report, page: str, over: str = "") -> None:
-        """Keep a report and its page, in place of papers of the kinds that are over."""
-        if over:
-            self.store.run(
-                f"delete from papers where number = :number and kind in ({over})", number=number
-            )
+    def _record(
+        self, number: int, event: int, report: Report, page: str, before: Report | None, over: str
+    ) -> None:
+        """Keep a report and its page, and its event; papers of the kinds that are over go."""
+        if events.differs(before, report):
+            events.add_verdict(self.store, report, event, before)
+        self.store.run(
+            f"delete from papers where number = :number and kind in ({over})", number=number
+        )
         self._put(number, report=spool.encode(report), page=page.encode("utf-8", "replace"))
         self._changed.append(number)
 
@@ -420,31 +428,24 @@ class QueueEngine(KnownBatches, ABC):
     def rewrite(self, report: Report, markdown: str) -> None:
         """Replace the report of a batch (a later state)."""
         with self.together():
-            row = self.store.one(
-                "select number, state from responses"
-                " where id = :id and state in ('ended', 'held', 'ending')",
-                id=report.id,
-            )
             before = self.load(report.id)
+            row = self.store.one(
+                f"update responses set change = {EVENT}, shown = 0, verdict = :verdict,"
+                " ended = epoch(), other = :other, code = :code,"
+                " session = case state when 'ended' then :me else session end,"
+                " proposed = case when cast(:proposed as text) is not null"
+                " then coalesce(proposed, :proposed) end"
+                " where id = :id and state in ('ended', 'held', 'ending')"
+                " returning number, change, state",
+                me=self._me(),
+                **_verdict(report),
+            )
             if row is None or before is None:
                 raise DiskFault(f"the report of {report.id} is not there any more")
-            number, state = row
-            columns = f"change = {EVENT}, shown = 0"
+            number, event, state = row
             if state == "ended":
-                columns += (
-                    ", verdict = :verdict, ended = epoch(), other = :other, code = :code,"
-                    " session = :me, proposed = case when cast(:proposed as text) is not null"
-                    " then coalesce(proposed, :proposed) end"
-                )
                 self._count_report(before, report)
-            [event] = self.store.column(
-                f"update responses set {columns} where id = :id returning change",
-                me=self._me(),
-                **verdict_columns(report),
-            )
-            if events.differs(before, report):
-                events.add_verdict(self.store, report, event, before)
-            self._put_report(number, report, markdown)
+            self._record(number, event, report, markdown, before, "''")
 
     def forget(self, *ids: str) -> None:
         """Remove responses and reports of ended batches; ids and digests stay known."""
@@ -461,3 +462,24 @@ class QueueEngine(KnownBatches, ABC):
                     events.trim(self.store, int(row[1] * 10**9))
                     self.store.run("delete from papers where number = :number", number=row[0])
                     self._changed.append(row[0])
+
+
+def numbered(wanted: str, number: int) -> str:
+    """Return the id with the number behind it; the first has none."""
+    if number == 1:
+        return wanted
+    suffix = f"-{number}"
+    room = MAX_ID_BYTES - len(suffix)
+    return os.fsencode(wanted)[:room].decode("utf-8", "ignore") + suffix
+
+
+def _verdict(report: Report) -> Mapping[str, Any]:
+    """Return what a row says of its verdict, by its columns."""
+    codes = (p.code for p in report.problems if p.severity == "error")
+    return {
+        "id": report.id,
+        "verdict": report.state,
+        "other": report.duplicate_of,
+        "code": next(codes, None),
+        "proposed": report.commit if report.state == "proposed" else None,
+    }

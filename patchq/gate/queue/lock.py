@@ -43,11 +43,6 @@ class Ended(Struct, frozen=True):
     message: str
     hint: str | None
 
-    @classmethod
-    def of(cls, fault: Fault) -> Ended:
-        message = " ".join(fault.message.split())
-        return cls(time.time(), fault.code, message[:1000], fault.hint)
-
 
 class Lock:
     """An exclusive lock on a file, which is made when it is missing and never deleted."""
@@ -96,7 +91,10 @@ class Lock:
             return
         try:
             # In place, and what was there stays until then: a full disk has no other room.
-            words = b"" if fault is None else encode(Ended.of(fault))
+            words = b""
+            if fault is not None:
+                message = " ".join(fault.message.split())[:1000]
+                words = encode(Ended(time.time(), fault.code, message, fault.hint))
             with suppress(OSError):
                 os.pwrite(self._fd, words, 0)
             os.ftruncate(self._fd, len(words))

@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from patchq.gate.git.files import umask
 from patchq.gate.queue import spool
-from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
-from patchq.gate.queue.spool import Folder, extension
+from patchq.gate.queue.spool import PAGE, PUBLIC, REPORT, Folder, extension
 from patchq.gate.report.schema import Report
 
 
@@ -84,7 +83,7 @@ class Outbox:
         if place is not self.active:
             for name in (entry, id + PAGE, id + REPORT):
                 self.active.remove(name)
-        elif batch.body is not None and not self.active.holds(entry):
+        elif batch.body is not None and self.active.status(entry) is None:
             self.active.put(entry, batch.body, mode=0o600)
 
     def _remove(self, batch: BatchFiles) -> None:
@@ -120,24 +119,19 @@ class Outbox:
         """Give the batches whose reports can be read in done/ and rejected/."""
         for folder in (self.done, self.rejected):
             for name in folder.names():
-                if name.endswith(REPORT) and (found := self._published(folder, name)):
+                if name.endswith(REPORT) and (found := self.published_as(folder.path / name)):
                     yield found
 
     def published_as(self, path: Path) -> Published | None:
         """Return the batch that a report in done/ or rejected/ tells of."""
         folder = self.done if path.parent == self.done.path else self.rejected
-        return self._published(folder, path.name)
-
-    def _published(self, folder: Folder, name: str) -> Published | None:
-        id, status = name.removesuffix(REPORT), folder.status(name)
-        if status is None or not stat.S_ISREG(status.st_mode):
+        id, status = path.name.removesuffix(REPORT), folder.status(path.name)
+        report = spool.report(_content(folder, path.name))
+        if status is None or report is None or report.id != id:
             return None
-        report = spool.report(folder.read(name))
-        if report is None or report.id != id:
-            return None
-        body = f"{id}{extension(report.source.name)}"
+        page, body = id + PAGE, f"{id}{extension(report.source.name)}"
         return Published(
-            report, _content(folder, id + PAGE) or b"", _content(folder, body), status.st_mtime
+            report, _content(folder, page) or b"", _content(folder, body), status.st_mtime
         )
 
     def _put(self, folder: Folder, name: str, data: bytes, batch: BatchFiles) -> None:

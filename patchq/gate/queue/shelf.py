@@ -11,7 +11,7 @@ from msgspec.json import decode, encode
 
 from patchq.gate.errors import Fault
 from patchq.gate.queue import store
-from patchq.gate.queue.batches import Row, storable
+from patchq.gate.queue.database import Row, storable
 
 DAY = 86_400.0  # seconds for which a flaky hook is known for one
 FLAKY = "flaky"  # a hook and a tree that it refused once, and passed the next time

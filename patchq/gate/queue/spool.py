@@ -1,4 +1,4 @@
-"""The files under a queue: folders reached by descriptor, small whole-file operations, and names.
+"""The directories of a queue: how they are made and reached, and the names of what is in them.
 
 A folder is opened without following a symbolic link, and opened again once its name means another
 directory, so whoever replaces `done/` by a link makes nothing be written elsewhere.  New content
@@ -7,7 +7,6 @@ appears by rename.  Nothing is flushed here, except where old content is about t
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
@@ -16,6 +15,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Container, Mapping
+from contextlib import suppress
 from functools import wraps
 from hashlib import sha256
 from itertools import chain, count
@@ -27,12 +27,17 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 from patchq.core.model.names import MAX_ID_BYTES, response_name
 from patchq.gate.errors import DiskFault, UsageError
 from patchq.gate.git import files
+from patchq.gate.git.files import make_directory
 from patchq.gate.report.schema import Report
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+REPORT = ".report.json"
+PAGE = ".report.md"
+PUBLIC = ("inbox", "active", "done", "rejected")
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs"}
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 _SUFFIX = re.compile(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
@@ -90,15 +95,11 @@ class Folder:
     """
 
     def __init__(self, path: Path, *, lasting: bool = True) -> None:
-        self._path = os.fspath(path)
+        self.path = path
         self._lasting = lasting
         self._fd: int | None = None
         self._key = (-1, -1)
         self.mode = 0  # the mode of the directory
-
-    @property
-    def path(self) -> Path:
-        return Path(self._path)
 
     @property
     def fd(self) -> int:
@@ -107,18 +108,18 @@ class Folder:
         Raises OSError: FileNotFoundError, or ENOTDIR or ELOOP when it is something else.
         """
         try:
-            status = os.lstat(self._path)
+            status = os.lstat(self.path)
         except FileNotFoundError:
             if not self._lasting:
                 raise
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(self._path)
-            status = os.lstat(self._path)
+            with suppress(FileExistsError):
+                os.mkdir(self.path)
+            status = os.lstat(self.path)
         self.mode = stat.S_IMODE(status.st_mode)
         if self._fd is not None and self._key == (status.st_dev, status.st_ino):
             return self._fd
         self.close()
-        self._fd = os.open(self._path, DIRECTORY)
+        self._fd = os.open(self.path, _DIRECTORY)
         opened = os.fstat(self._fd)
         self._key = (opened.st_dev, opened.st_ino)
         return self._fd
@@ -144,21 +145,12 @@ class Folder:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def holds(self, name: str) -> bool:
-        """Return true if anything has the name, be it a link to nothing."""
-        return os.access(name, os.F_OK, dir_fd=self.fd, follow_symlinks=False)
-
     def read(self, name: str) -> bytes | None:
         """The bytes of a file; None when there is no such file."""
         folder = self.fd
-        with contextlib.suppress(FileNotFoundError), files.opened(name, _READ, folder) as fd:
+        with suppress(FileNotFoundError), files.opened(name, _READ, folder) as fd:
             return read_up_to(fd, os.fstat(fd).st_size)
         return None
-
-    def write(self, name: str, data: bytes, *, flush: bool = False) -> None:
-        """Write a file in place: for names that no reader looks at yet."""
-        folder = self.fd
-        files.write(name, data, folder=folder, grant=self.grant, flush=flush)
 
     def put(self, name: str, data: bytes, *, mode: int = 0o666) -> None:
         """Write a file, or replace it, by way of `NAME.tmp`; see `files.replace`."""
@@ -188,6 +180,65 @@ class Folder:
         return True
 
 
+def refuse_network(root: Path) -> None:
+    """Raise `UsageError` where the store's locks may be lost with a connection."""
+    kind = file_system(root)
+    if kind in _NETWORK:
+        raise UsageError(
+            f"the queue {root} is on a network file system ({kind}), where locks may be lost",
+            "set `queue.path` to a local disk; `queue.network_disk: true` allows it to one machine,"
+            " and several machines share a queue as docs/cluster.md shows",
+        )
+
+
+def file_system(path: Path) -> str:
+    """Return the kernel's name for the type of the file system; empty where it has none."""
+    best, kind = -1, ""
+    with suppress(OSError):
+        where = os.path.realpath(path)
+        for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+            words = line.split(" ")
+            point = words[4].encode().decode("unicode_escape")
+            inside = where == point or where.startswith(f"{point.rstrip('/')}/")
+            if inside and len(point) >= best:
+                best, kind = len(point), words[words.index("-") + 1]
+    return kind
+
+
+@disk_faults
+def create(root: Path, readers: int | None = None, sharers: int | None = None) -> None:
+    """Make the queue's directories; safe to repeat.  The group `readers` may read reports, and
+    only the owner; `sharers` is the group of a repository that is shared."""
+    for name in PUBLIC:
+        make_directory(root / name)
+    for path in (root, *(root / name for name in PUBLIC)):
+        status = path.stat()
+        if sharers is not None and status.st_gid != sharers and os.geteuid() in (0, status.st_uid):
+            with suppress(PermissionError):
+                os.chown(path, -1, sharers)
+    if readers is not None:
+        for path in (root, *(root / name for name in PUBLIC[1:])):
+            _let_read(path, readers, alone=path != root)
+
+
+def _let_read(path: Path, group: int, *, alone: bool) -> None:
+    status = path.stat()
+    mode = stat.S_IMODE(status.st_mode)
+    wanted = (mode & ~0o007 | stat.S_ISGID if alone else mode) | 0o050
+    if os.geteuid() not in (0, status.st_uid):
+        return
+    try:
+        if status.st_gid != group:
+            os.chown(path, -1, group)
+        if wanted != mode or status.st_gid != group:
+            path.chmod(wanted)
+    except PermissionError:
+        raise UsageError(
+            f"{path} cannot be given to the group that `queue.group` names",
+            "have the user that runs patchq join that group, or name another one",
+        ) from None
+
+
 def read_up_to(fd: int, size: int) -> bytes:
     """At most `size` bytes from an open file, fewer where it ends before."""
     data = os.read(fd, size)
@@ -204,7 +255,7 @@ def set_aside(root: Path, *paths: Path) -> Path:
     )
     folder.mkdir(parents=True, exist_ok=True)
     for path in filter(os.path.lexists, paths):
-        with contextlib.suppress(OSError):  # a directory is renamed by who may write in it
+        with suppress(OSError):  # a directory is renamed by who may write in it
             if path.is_dir() and not path.is_symlink():
                 path.chmod(0o700)
         shutil.move(path, folder / path.name)

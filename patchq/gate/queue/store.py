@@ -24,8 +24,7 @@ from weakref import WeakValueDictionary, finalize
 from patchq.gate.errors import Busy, DiskFault, Fault, UsageError
 from patchq.gate.git import files
 from patchq.gate.queue import spool
-from patchq.gate.queue.batches import Database, Row, Taken
-from patchq.gate.queue.schema import VERSION, tables
+from patchq.gate.queue.database import VERSION, Database, Row, Taken, tables
 
 # `LOCKS` has a locked byte for each session, and a new time after each event.
 STORE, LOCKS = "store.db", "store.lock"
@@ -51,26 +50,16 @@ class Store(Database):
     def __init__(self, root: Path | None) -> None:
         self.root = root
         self.fresh = False  # true if this process made the file
-        self._depth = 0
         self._lock = RLock()
         self._writable = True
-        self._file = (-1, -1)
-        self._database = self._connect()
+        with self._faults():
+            self._database = self._opened()
         finalize(self, self._database.close)
         self._checkpointed = self._database.total_changes
-
-    @property
-    def changes(self) -> int:
-        """The number of rows that this connection has changed."""
-        return self._database.total_changes
 
     def all(self, statement: str, **values: object) -> list[Row]:
         with self._guarded() as database:
             return database.execute(statement, values).fetchall()
-
-    def run(self, statement: str, **values: object) -> None:
-        with self.transaction(), self._guarded() as database:
-            database.execute(statement, values)
 
     def each(self, statement: str, rows: Iterable[Mapping[str, object]]) -> None:
         with self.transaction(), self._guarded() as database:
@@ -78,31 +67,18 @@ class Store(Database):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        with self._lock:
-            if self._depth:
+        with self._guarded() as database:
+            if database.in_transaction:
                 yield
                 return
-            with self._guarded() as database:
-                self._check_place()
-                database.execute("begin immediate")
-            self._depth = 1
-            try:
+            if self._writable and not self.is_current():
+                raise DiskFault(
+                    f"the store {self.root}/{STORE} was removed or replaced",
+                    "start patchq again: it makes the store again from git and the reports",
+                )
+            database.execute("begin immediate")
+            with database:  # commits, or rolls back
                 yield
-            except BaseException:
-                with contextlib.suppress(Fault):
-                    self._end("rollback")
-                raise
-            self._end("commit")
-
-    def _end(self, statement: str) -> None:
-        self._depth = 0
-        try:
-            with self._guarded() as database:
-                database.execute(statement)
-        except Fault:
-            if self._database.in_transaction:
-                self._database.rollback()
-            raise
 
     def flush(self) -> None:
         if self.root is not None:
@@ -115,8 +91,9 @@ class Store(Database):
     def checkpoint(self, *, idle: bool) -> None:
         """Take the log into the file, if that is due; it never waits."""
         most = _CHANGES_IDLE if idle else _CHANGES_MOST
-        if self.root is not None and self.changes - self._checkpointed > most:
-            self._checkpointed = self.changes
+        changes = self._database.total_changes
+        if self.root is not None and changes - self._checkpointed > most:
+            self._checkpointed = changes
             self.all("pragma wal_checkpoint(passive)")
 
     def backup(self, file: Path) -> None:
@@ -134,13 +111,17 @@ class Store(Database):
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                yield self._database
-            except sqlite3.IntegrityError as error:
-                raise Taken(str(error)) from error
-            except sqlite3.Error as error:
-                raise self._fault(error) from error
+        with self._lock, self._faults():
+            yield self._database
+
+    @contextlib.contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.IntegrityError as error:
+            raise Taken(str(error)) from error
+        except sqlite3.Error as error:
+            raise self._fault(error) from error
 
     def _fault(self, error: sqlite3.Error) -> Fault:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -170,12 +151,6 @@ class Store(Database):
             return error.strerror or ""
 
     # The file.
-
-    def _connect(self) -> sqlite3.Connection:
-        try:
-            return self._opened()
-        except sqlite3.Error as error:
-            raise self._fault(error) from error
 
     def _opened(self) -> sqlite3.Connection:
         if sqlite3.sqlite_version_info < _OLDEST:
@@ -208,8 +183,7 @@ class Store(Database):
         if self._writable:
             self._prepare(database, found)
         root = self.root
-        if root is not None:
-            self._file = identity(root / STORE) or (-1, -1)
+        self._file = identity(root / STORE) if root else None
         database.create_function(
             "alive", 1, lambda number: bool(root and number and alive(root, number))
         )
@@ -244,9 +218,10 @@ class Store(Database):
     def _prepare(self, database: sqlite3.Connection, found: int) -> None:
         if not found:
             database.execute("pragma journal_mode = wal")
-        database.execute("pragma synchronous = normal")
-        database.execute("pragma wal_autocheckpoint = 0")
-        database.execute("pragma secure_delete = fast")  # what is forgotten may be a secret
+        database.executescript(  # what is forgotten may be a secret
+            "pragma synchronous = normal; pragma wal_autocheckpoint = 0;"
+            " pragma secure_delete = fast;"
+        )
         if found:
             return
         database.execute("begin immediate")
@@ -256,14 +231,6 @@ class Store(Database):
             database.execute(f"pragma user_version = {VERSION}")
             self.fresh = True
         database.execute("commit")
-
-    def _check_place(self) -> None:
-        """Raise if the file under the name is not the one that was opened."""
-        if self._writable and not self.is_current():
-            raise DiskFault(
-                f"the store {self.root}/{STORE} was removed or replaced",
-                "start patchq again: it makes the store again from git and the reports",
-            )
 
 
 def _connection(place: str) -> sqlite3.Connection:

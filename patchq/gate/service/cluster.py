@@ -67,9 +67,8 @@ def feeder_name(root: Path) -> str:
 def migrate(config: Config) -> tuple[int, list[str], str]:
     """Bring the tables to this version; return that, the steps that it took, and a summary."""
     named = database_of(config)
-    from patchq.gate.queue.postgres.database import DatabaseServer, whereabouts
-    from patchq.gate.queue.postgres.schema import migrate
-    from patchq.gate.queue.schema import VERSION
+    from patchq.gate.queue.database import VERSION
+    from patchq.gate.queue.postgres.database import DatabaseServer, migrate, whereabouts
 
     with closing(DatabaseServer(named, "migrate", checks=False)) as server, server.faults():
         applied = migrate(server.connection)

@@ -27,8 +27,7 @@ from patchq.gate.service import cluster
 from patchq.gate.service.serve import SHORTEST_WAIT, Service
 
 if TYPE_CHECKING:  # the database's driver is an extra
-    from patchq.gate.queue.postgres.engine import PostgresQueue
-    from patchq.gate.queue.postgres.entries import Entries, RowChange
+    from patchq.gate.queue.postgres.engine import Entries, PostgresQueue, RowChange
     from patchq.gate.service.doorbell import Doorbell
 
 _LOG = logging.getLogger("patchq")
@@ -61,13 +60,13 @@ class Feeder(Service):
         session = self.session
         cluster.target_of(session.config)
         database = cluster.database_of(session.config)
-        from patchq.gate.queue.postgres import belonging
-        from patchq.gate.queue.postgres.entries import Entries
+        from patchq.gate.queue.postgres.database import belongs
+        from patchq.gate.queue.postgres.engine import Entries
 
         tip = session.branches.tip(session.target)
-        belongs = partial(belonging.check, repo=session.repo, tip=tip)
+        checked = partial(belongs, repo=session.repo, tip=tip)
         name = cluster.feeder_name(session.queue_root)
-        self.entries = Entries(database, name, lane_by(session.config, session.target), belongs)
+        self.entries = Entries(database, name, lane_by(session.config, session.target), checked)
         self.ends.callback(self.entries.close)
         self._claims.update((claim.token, claim) for claim in session.queue.recover())
 

@@ -85,7 +85,7 @@ def work(
 def _opened(
     repo: Repository, config: Config, tip: str | None, name: str | None, lanes: Sequence[str] | None
 ) -> PostgresQueue:
-    from patchq.gate.queue.postgres import belonging
+    from patchq.gate.queue.postgres.database import belongs
     from patchq.gate.queue.postgres.engine import PostgresQueue
 
     return PostgresQueue(
@@ -97,7 +97,7 @@ def _opened(
         beats=True,
         response_bytes=config.limits.response_bytes,
         is_known=lambda id: repo.has_ref(*(prefix + id for prefix in records.BY_ID)),
-        belongs=partial(belonging.check, repo=repo, tip=tip),
+        belongs=partial(belongs, repo=repo, tip=tip),
     )
 
 

@@ -13,7 +13,7 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.land import worker
 from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.session import Session, compose
-from patchq.gate.queue import layout
+from patchq.gate.queue import spool
 from patchq.gate.queue.engine import StoreQueue
 from tests.helpers.command import block, drop, report
 from tests.helpers.gitrepo import git, make_repo
@@ -33,7 +33,7 @@ def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]
     git("clone", "-q", "--bare", "repo", "hub.git", cwd=tmp_path)
     git("remote", "add", "origin", str(tmp_path / "hub.git"), cwd=repo)
     root = repo / ".patchq"
-    layout.create(root)
+    spool.create(root)
     settings = config_file.parse((SETTINGS + LANDING[request.param]).encode())
     opened = Repository.open(repo)
     branches = branches_of(opened, root, settings, "main")

@@ -20,7 +20,7 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.land import worker
 from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.session import Session, compose
-from patchq.gate.queue import layout
+from patchq.gate.queue import spool
 from patchq.gate.queue.postgres.engine import PostgresQueue
 from patchq.gate.report.message import trailers
 from patchq.gate.report.schema import Report
@@ -94,7 +94,7 @@ class Cluster:
     def worker(self, name: str, mode: str, more: str = "") -> Session:
         git("clone", "-q", "hub.git", name, cwd=self.root)
         root = self.root / name / ".patchq"
-        layout.create(root)
+        spool.create(root)
         settings = config_file.parse((SETTINGS.format(mode=mode) + more).encode())
         opened = Repository.open(self.root / name)
         queue = PostgresQueue(self.database, name=name, lane_of=lambda data, name: "main")

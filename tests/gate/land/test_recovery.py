@@ -16,7 +16,7 @@ from patchq.gate.pipeline.context import RepoContext, flush
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session, Tips, compose
-from patchq.gate.queue import layout
+from patchq.gate.queue import spool
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report.page import to_markdown
 from patchq.gate.review import restack
@@ -42,7 +42,7 @@ def repo(tmp_path: Path) -> Path:
 def begin(repo: Path, mode: str = "auto") -> Session:
     """What a daemon has when it begins."""
     root = repo / ".patchq"
-    layout.create(root)
+    spool.create(root)
     settings = config_file.parse(f"version: 1\nmode: {mode}\n".encode())
     opened = Repository.open(repo)
     branches = LocalBranches(opened)

@@ -15,8 +15,8 @@ from patchq.core.model.values import State
 from patchq.gate.errors import Busy, DiskFault, QueueLocked
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.layout import create
 from patchq.gate.queue.ledger import QueueEngine
+from patchq.gate.queue.spool import create
 from patchq.gate.report.document import with_state
 from patchq.gate.report.schema import Report
 from tests.helpers.outcomes import Outcome, to_json

@@ -20,8 +20,8 @@ from patchq.core.model.values import State
 from patchq.gate.errors import DiskFault, QueueLocked, UsageError
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.layout import create
 from patchq.gate.queue.lock import lock_owner
+from patchq.gate.queue.spool import create
 from patchq.gate.report.schema import Report
 from tests.helpers.outcomes import Outcome, to_json
 

@@ -18,8 +18,8 @@ import pytest
 from patchq.core.model.values import State
 from patchq.gate.errors import DatabaseFault, LaneLost
 from patchq.gate.queue import Claim
+from patchq.gate.queue.postgres.database import migrate
 from patchq.gate.queue.postgres.engine import PostgresQueue
-from patchq.gate.queue.postgres.schema import migrate
 from patchq.gate.report.schema import Report
 from tests.helpers import postgres
 from tests.helpers.outcomes import Outcome, to_json

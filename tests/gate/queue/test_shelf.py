@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.layout import create
 from patchq.gate.queue.shelf import Shelf
-from patchq.gate.queue.spool import digest
+from patchq.gate.queue.spool import create, digest
 
 
 def test_values_are_bounded_and_the_latest_stay(tmp_path: Path) -> None:

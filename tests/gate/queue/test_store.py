@@ -13,7 +13,7 @@ from patchq.gate.errors import Busy, DiskFault, LaneLost
 from patchq.gate.queue import Claim, store
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.events import Events
-from patchq.gate.queue.layout import create
+from patchq.gate.queue.spool import create
 from patchq.gate.report.document import plain, with_state
 from patchq.gate.report.schema import Report
 from tests.helpers.outcomes import Outcome, to_json

@@ -20,7 +20,7 @@ from patchq.gate.pipeline import notes
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.notes import Note
 from patchq.gate.pipeline.session import Session, compose
-from patchq.gate.queue import layout
+from patchq.gate.queue import spool
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report.document import plain
 from patchq.gate.report.page import to_markdown
@@ -53,7 +53,7 @@ class Desk:
         """A new process, as it were; the queue's folder is made if it is gone."""
         self.end()
         self.config = replace(self.config, **changes)
-        layout.create(self.root, None, None)
+        spool.create(self.root, None, None)
         queue = StoreQueue(self.root)
         repo = Repository.open(self.repo)
         branches = LocalBranches(repo)

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from patchq.gate.queue.postgres.schema import migrate
+from patchq.gate.queue.postgres.database import migrate
 from tests.helpers import postgres
 from tests.helpers.command import block, drop, patchq, report, seen
 from tests.helpers.forking import Fork

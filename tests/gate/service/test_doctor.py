@@ -16,7 +16,7 @@ from patchq.gate.config.schema import Config, Queue
 from patchq.gate.errors import UsageError
 from patchq.gate.git.repository import Repository
 from patchq.gate.hooks.sandbox import no_sandbox
-from patchq.gate.queue import layout
+from patchq.gate.queue import spool
 from patchq.gate.service.check import Place
 from patchq.gate.service.check import doctor as checks
 from tests.helpers.command import fresh, patchq
@@ -279,9 +279,9 @@ def test_claims_of_a_dead_daemon_and_stuck_ones(repo: Path) -> None:
 def test_a_network_file_system_is_refused_unless_it_is_allowed(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layout, "file_system", lambda path: "nfs4")
+    monkeypatch.setattr(spool, "file_system", lambda path: "nfs4")
     with pytest.raises(UsageError, match="nfs4"):
-        layout.refuse_network(repo / ".patchq")
+        spool.refuse_network(repo / ".patchq")
     (check,) = [check for check in checks.QUEUE_CHECKS if check.what == "queue.network"]
     for allowed, level in ((False, "fatal"), (True, "weaker")):
         config = Config(queue=Queue(network_disk=allowed))

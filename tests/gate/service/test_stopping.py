@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from patchq.gate.errors import Interrupted
-from patchq.gate.queue.layout import create
+from patchq.gate.queue.spool import create
 from patchq.gate.service.serve import Control
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.ending import running

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from patchq.gate.queue import events, store
-from patchq.gate.queue.layout import create
+from patchq.gate.queue.spool import create
 from patchq.gate.service.watcher import Watcher
 
 

@@ -1,8 +1,12 @@
-"""One connection, and what its errors mean.
+"""One connection and what its errors mean; the tables, and whose repository they are for.
 
 Losing the connection is losing everything that it held: lanes and claims.  So nothing is tried
 again here behind anybody's back: the fault goes up, and the next call begins a session of its own,
 which owns nothing.
+
+Addresses of a remote differ from machine to machine, and branches have the same names everywhere.
+So a repository is known by the commit with which its default target begins: every whole clone has
+it, and a response for another repository is not taken in here.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from threading import RLock
 from typing import Any
 
@@ -22,9 +27,11 @@ from psycopg import Connection, Cursor, conninfo, errors
 from psycopg.rows import TupleRow
 
 from patchq.gate.errors import DatabaseFault, UsageError
-from patchq.gate.queue.batches import Database, Row, Taken
-from patchq.gate.queue.postgres.schema import require
+from patchq.gate.git.repository import Repository
+from patchq.gate.queue.database import VERSION, Database, Row, Taken, tables
 
+_FUNCTIONS = Path(__file__).with_name("functions.sql")
+_ROOT = "repository"
 # Limits after which a lost peer is noticed; the connection string's own count first.
 _PATIENCE: Mapping[str, int] = {
     "connect_timeout": 10,
@@ -148,7 +155,11 @@ class DatabaseServer(Database):
             self._connection = connect(self.conninfo, self.name)
             if self._checks:
                 with self.faults():
-                    require(self._connection)
+                    found = version(self._connection)
+                if not found:
+                    raise UsageError(
+                        "the database has no tables of patchq", "run `patchq cluster migrate`"
+                    )
         return self._connection
 
     @property
@@ -237,3 +248,82 @@ class DatabaseServer(Database):
         if self._connection is not None:
             self._connection.close()
         self._connection = self._session = None
+
+
+# ---------------------------------------------------------------- the tables
+
+
+def version(connection: Connection[TupleRow]) -> int:
+    """Return the version of the tables, 0 if there are none; raise where it is another one's."""
+    try:
+        row = connection.execute("select max(version) from migrations").fetchone()
+    except errors.UndefinedTable:
+        return 0
+    found = (row and row[0]) or 0
+    if found in (0, VERSION):
+        return int(found)
+    raise UsageError(
+        f"the database has version {found} of patchq's tables, and this patchq needs {VERSION}",
+        "install the patchq that the other machines have, or name an empty schema",
+    )
+
+
+def migrate(connection: Connection[TupleRow]) -> list[str]:
+    """Make the tables, all or nothing; return what was applied.
+
+    Two who do this at once are one after the other, and the second has nothing to do.
+    """
+    with connection.transaction():
+        connection.execute("select pg_advisory_xact_lock(hashtextextended('patchq migrate', 0))")
+        row = connection.execute("select current_schema()").fetchone()
+        if row is None or row[0] is None:
+            raise UsageError(
+                "the database has no schema for the tables",
+                "create the one that the connection's `search_path` names",
+            )
+        connection.execute(
+            "create table if not exists migrations (version integer primary key,"
+            " name text not null, applied timestamptz not null default clock_timestamp())"
+        )
+        if version(connection):
+            return []
+        for statement in tables("bigint generated always as identity primary key",
+                                "bigint primary key"):  # fmt: skip
+            connection.execute(statement.encode())
+        connection.execute(_FUNCTIONS.read_bytes())
+        connection.execute(
+            "insert into migrations (version, name) values (%s, %s)", (VERSION, "queue")
+        )
+    return ["queue"]
+
+
+def belongs(database: DatabaseServer, repo: Repository, tip: str | None) -> None:
+    """Raise `UsageError` where the tables are another repository's; note whose they are where they
+    have no owner yet.  `tip` is the default target's, if there is one.  A shallow clone cannot
+    tell."""
+    if repo.shallow:
+        return
+    root = noted(database)
+    if root is None and tip is not None:
+        database.run(
+            "insert into meta (key, value) values (:key, :root) on conflict do nothing",
+            key=_ROOT,
+            root=repo.root(tip),
+        )
+        root = noted(database)
+    if root is not None and not repo.exists(root):
+        raise UsageError(*foreign(root))
+
+
+def noted(database: DatabaseServer) -> str | None:
+    """Return the commit with which the default target begins, if any machine has noted it."""
+    return database.recall(_ROOT)
+
+
+def foreign(root: str) -> tuple[str, str]:
+    """Return the message and the cure for a clone without that commit."""
+    return (
+        "the database carries the queue of another repository, whose history begins with "
+        f"{root[:12]}, which is not here",
+        "give each repository a database, or a schema, of its own (docs/cluster.md)",
+    )

@@ -1,19 +1,28 @@
-"""Owners of lanes: a lane's owner is the session that holds the advisory lock on it.
+"""Lanes: who owns them, and notices of what comes for them.
+
+A lane's owner is the session that holds the advisory lock on it.
 
 The lock ends with its connection, so the lanes of a process that died are free at once.  One that
 is frozen, or cut off, keeps its connection for a while: it stops to beat, and after
 `takeover_seconds` without a beat a process that wants one of its lanes has the server end the
 connection that holds the lock.  When it wakes it has no connection, and so no lane and no claim:
 there is nothing that it could still write.
+
+A notice is a hint, and every process of the queue hears it: whoever wakes looks.  Each says what
+concerns it, and sleeps on through the rest.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+import os
+import select
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from threading import Event, Thread
+from time import monotonic
 
 import psycopg
 
@@ -22,6 +31,8 @@ from patchq.gate.queue.postgres.database import DatabaseServer, connect, transla
 
 _LOG = logging.getLogger("patchq")
 _BEATS = 4  # so many in the time after which an owner counts as frozen
+# Returns true for a word and a lane that are to wake this process.
+Concerns = Callable[[str, str], bool]
 _BEAT = "update sessions set beat = epoch() where number = :session"
 
 
@@ -32,15 +43,18 @@ class Lanes:
         self._server = server
         self._patterns = patterns
         self._takeover = takeover
-        self._session: int | None = None
         self._own: set[str] = set()
 
     @property
     def own(self) -> list[str]:
         """The lanes that this session owns now."""
-        if self._server.lost or self._session != self._server.session:
+        if self._server.lost:
             self._own.clear()
         return sorted(self._own)
+
+    def forget(self) -> None:
+        """Begin anew: a new session owns none."""
+        self._own.clear()
 
     def wants(self, lane: str) -> bool:
         return any(fnmatchcase(lane, pattern) for pattern in self._patterns)
@@ -72,7 +86,6 @@ class Lanes:
 
     def _lock_first(self, lanes: Sequence[str]) -> bool:
         """Own the first lane of which the lock is to be had; they are tried one by one."""
-        session = self._server.session
         locked = self._server.column(
             """
             with locked as materialized (
@@ -86,9 +99,8 @@ class Lanes:
             ) select name from locked
             """,
             lanes=lanes,
-            me=session,
+            me=self._server.session,
         )
-        self._session = session
         self._own.update(locked)
         return bool(locked)
 
@@ -213,3 +225,61 @@ class Beat:
     def close(self) -> None:
         self.stop()
         self._thread.join(2.0)
+
+
+class Waking:
+    """The notices on a server's connection; `close` ends it."""
+
+    def __init__(self, server: DatabaseServer) -> None:
+        self._server = server
+        self._listens: psycopg.Connection | None = None
+        self._news: deque[str] = deque()
+        self._rung, self._bell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def wait(self, seconds: float, concerns: Concerns, bell: int | None = None) -> bool:
+        """Wait for so long at most; return true if there was a notice that concerns this process.
+
+        A `ring` ends it, and a descriptor `bell` that can be read.  The first wait of a connection
+        ends at once, as it did not listen before.
+        """
+        connection = self._server.connection
+        if self._listens is not connection:
+            self._server.run("select listen()")
+            connection.add_notify_handler(lambda notify: self._news.append(notify.payload))
+            self._listens = connection
+            return True
+        poll, database = select.poll(), connection.fileno()
+        for fd in (database, self._rung, *([] if bell is None else [bell])):
+            poll.register(fd, select.POLLIN)
+        until = monotonic() + seconds
+        while not self._heard(concerns):
+            ready = {fd for fd, _ in poll.poll(max(0.0, until - monotonic()) * 1000)}
+            with suppress(BlockingIOError):
+                os.read(self._rung, 4096)
+            if database in ready:
+                self._server.run("select")  # takes in what was sent, or finds out who is gone
+            if ready != {database}:
+                return self._heard(concerns)
+        return True
+
+    def rest(self, seconds: float) -> None:
+        """Wait for a ring, for so long at most."""
+        select.select([self._rung], [], [], seconds)
+
+    def _heard(self, concerns: Concerns) -> bool:
+        heard = False
+        while self._news:
+            word, _, lane = self._news.popleft().partition(" ")
+            heard = heard or concerns(word, lane)
+        return heard
+
+    def ring(self) -> None:
+        """End a wait; from any thread, and from handlers of signals."""
+        with suppress(BlockingIOError, OSError):
+            os.write(self._bell, b".")
+
+    def close(self) -> None:
+        for fd in (self._rung, self._bell):
+            with suppress(OSError):
+                os.close(fd)
+        self._rung = self._bell = -1

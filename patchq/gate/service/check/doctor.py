@@ -21,9 +21,9 @@ from patchq.gate.git.files import being_written
 from patchq.gate.hooks import dry_start
 from patchq.gate.hooks.sandbox import can_sandbox, no_sandbox
 from patchq.gate.land.worker import MOST_DEATHS, waits_for_mending
-from patchq.gate.queue import layout, spool, store
-from patchq.gate.queue.layout import PUBLIC
+from patchq.gate.queue import spool, store
 from patchq.gate.queue.lock import lock_owner
+from patchq.gate.queue.spool import PUBLIC
 from patchq.gate.review.pull_requests import last_round
 from patchq.gate.service.check import (
     Check,
@@ -161,7 +161,7 @@ def _cluster(place: Place) -> Iterator[Finding]:
         )
         return
     try:
-        from patchq.gate.queue.postgres import belonging
+        from patchq.gate.queue.postgres.database import foreign
         from patchq.gate.queue.postgres.status import look
     except ImportError as error:
         yield Finding(
@@ -174,7 +174,7 @@ def _cluster(place: Place) -> Iterator[Finding]:
     state, repo = look(place.database, writes=True), place.repo
     yield Finding("cluster.database", "ok", f"{state.database}, version {state.version}")
     if state.repository and not repo.shallow and not repo.exists(state.repository):
-        yield Finding("cluster.repository", "fatal", *belonging.foreign(state.repository))
+        yield Finding("cluster.repository", "fatal", *foreign(state.repository))
     if abs(state.ahead) > _APART_SECONDS:
         way = "ahead of" if state.ahead > 0 else "behind"
         yield Finding(
@@ -272,7 +272,7 @@ def _device(place: Place) -> Iterator[Finding]:
 
 def _network(place: Place) -> Iterator[Finding]:
     try:
-        layout.refuse_network(place.queue)
+        spool.refuse_network(place.queue)
     except UsageError as fault:
         level: Level = "weaker" if place.config.queue.network_disk else "fatal"
         yield Finding("queue.network", level, fault.message, fault.hint)
