@@ -1,4 +1,4 @@
-"""The command line: one module per verb; `command` finds them, parses the words and calls them.
+"""The command line: a module per group of verbs; `command` finds, parses and calls them.
 
 Every command begins here, so nothing is imported before it is needed.
 """

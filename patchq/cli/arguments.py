@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Collection, Iterable
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Collection, Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,11 @@ class Argument:
         self.names, self.options = names, options
 
 
-# An entry of a verb's `ARGUMENTS`: arguments, those of which one at most may be given, and the
+# An entry of a verb's arguments: arguments, those of which one at most may be given, and the
 # verbs below a verb, each with what it is for and its own arguments.
 Entry = Argument | tuple[Argument, ...] | dict[str, tuple[str, tuple[Argument, ...]]]
+
+Table = dict[str, tuple[Entry, ...]]  # the arguments of each verb of a module
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}  # seconds of each unit of time
 _SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
@@ -36,23 +38,18 @@ RESPONSE = Argument("file", metavar="FILE", help="the response, or - for standar
 BATCH = Argument("id", metavar="ID")
 
 
-def add(
-    parser: ArgumentParser,
-    entries: Iterable[Entry],
-    each: Callable[[Action], None] = lambda action: None,
-) -> None:
-    """Have the parser take the arguments; `each` is called with what the parser makes of one."""
+def add(parser: ArgumentParser, entries: Iterable[Entry]) -> None:
+    """Have the parser take the arguments."""
     for entry in entries:
-        if isinstance(entry, Argument):
-            each(parser.add_argument(*entry.names, **entry.options))
-        elif isinstance(entry, tuple):
-            group = parser.add_mutually_exclusive_group()
-            for argument in entry:
-                each(group.add_argument(*argument.names, **argument.options))
-        else:
+        if isinstance(entry, dict):
             verbs = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
             for name, (purpose, more) in entry.items():
-                add(verbs.add_parser(name, help=purpose), more, each)
+                add(verbs.add_parser(name, help=purpose), more)
+            continue
+        several = isinstance(entry, tuple)
+        group = parser.add_mutually_exclusive_group() if several else parser
+        for argument in entry if isinstance(entry, tuple) else (entry,):
+            group.add_argument(*argument.names, **argument.options)
 
 
 def positive(text: str) -> int:
@@ -100,6 +97,13 @@ def moment(text: str) -> float:
     if int(found) > time.time() + 1:
         raise ArgumentTypeError(f"{expected}, which is still to come")
     return float(found)
+
+
+def event_id(text: str) -> str:
+    """Return the id of an event, with all its digits."""
+    if not re.fullmatch(r"[0-9a-f]{1,16}", text):
+        raise ArgumentTypeError(f"expected the `id` of an event, or 0 for the first, got {text!r}")
+    return text.zfill(16)
 
 
 def words(text: str) -> str:

@@ -1,12 +1,19 @@
-"""Output of the verbs: verdicts, a line or a JSON object each, and answers."""
+"""Output of the verbs: verdicts and answers, coloured and in git's pager on a terminal."""
 
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from shutil import get_terminal_size, which
+from typing import NamedTuple, TextIO, cast
 
-from patchq.cli.streams import put
+from patchq.cli.command import forget_reader
 from patchq.core.text.quote import visible
 from patchq.gate.api.words import line
 from patchq.gate.report import logs
@@ -84,3 +91,89 @@ def emit(args: Namespace, value: object, *lines: str) -> int:
     """Print an answer, as JSON or as the lines say it; the exit code of who has it."""
     put(printed(value, indent=1) if args.json else "\n".join(lines))
     return 0
+
+
+# ---------------------------------------------------------------- terminal
+
+
+def put(text: str, end: str = "\n") -> None:
+    """Print at once; do nothing if the reader is gone."""
+    try:
+        print(text, end=end, flush=True)
+    except BrokenPipeError:
+        forget_reader()
+
+
+class Styled(NamedTuple):
+    """A piece of a line, and its style: words that rich knows."""
+
+    text: str
+    style: str = ""
+
+
+Line = tuple[Styled, ...]
+
+
+def is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def plain(text: str, style: str = "") -> Line:
+    """A line in one style."""
+    return (Styled(text, style),)
+
+
+def show(lines: Iterable[Line], *, crop: bool = False, paged: bool = True) -> None:
+    """Print the lines, in git's pager on a terminal, which with `crop` cuts each to its width."""
+    if not is_terminal():
+        for line in lines:
+            put("".join(cell.text for cell in line))
+        return
+    from rich.console import Console  # only a terminal needs it
+    from rich.text import Text
+
+    with _reader(_program() if paged else "cat") as out:
+        width = get_terminal_size().columns
+        console = Console(file=out, force_terminal=True, width=width, highlight=False)
+        for line in lines:
+            text = Text.assemble(*line, no_wrap=crop, overflow="ellipsis" if crop else None)
+            console.print(text, soft_wrap=not crop, no_wrap=crop, crop=crop)
+
+
+def _program() -> str:
+    """Return the command that git shows its output with."""
+    asked = subprocess.run(["git", "var", "GIT_PAGER"], capture_output=True, text=True)
+    found = asked.stdout.strip()
+    there = found and which(found.split()[0]) and os.environ.get("TERM") != "dumb"
+    return found if there else "cat"
+
+
+@contextmanager
+def _reader(program: str) -> Iterator[TextIO]:
+    """Yield the place to print to: the pager's input, which may end before we do, or the screen."""
+    if program == "cat":
+        yield sys.stdout
+        return
+    environment = {"LESS": "FRX", "LV": "-c", **os.environ}
+    sys.stdout.flush()
+    with subprocess.Popen(
+        ["/bin/sh", "-c", program],
+        stdin=subprocess.PIPE,
+        env=environment,
+        text=True,
+        encoding="utf-8",
+        errors="backslashreplace",
+    ) as process:
+        try:
+            with suppress(BrokenPipeError):
+                yield cast(TextIO, process.stdin)
+        finally:
+            # The keyboard's interrupt is the reader's from now on, as in git.
+            before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+            try:
+                with suppress(BrokenPipeError):
+                    assert process.stdin
+                    process.stdin.close()
+                process.wait()
+            finally:
+                signal.signal(signal.SIGINT, before)

@@ -11,11 +11,9 @@ import pytest
 import yaml
 
 from patchq.cli import arguments
-from patchq.cli.instructions import SECTION, SKILL_HEAD, TEXT
-from patchq.cli.parsing import Parser
+from patchq.cli.command import VERBS, Parser
 from patchq.cli.setup.changes import write_section
-from patchq.cli.setup.clients import NAME, SKILL
-from patchq.cli.verbs import VERBS
+from patchq.cli.setup.clients import NAME, SECTION, SKILL, SKILL_HEAD, TEXT
 from patchq.core.formats.registry import FORMATS
 from patchq.core.model.names import batch_id
 from patchq.gate.errors import Fault, QueueLocked, TimeIsUp, UsageError
@@ -30,7 +28,8 @@ def test_every_command_is_one_that_is_taken() -> None:
     commands = [shlex.split(one or other)[1:] for one, other in lines]
     for verb, *words in commands:
         parser = Parser(verb)
-        arguments.add(parser, getattr(import_module(f"patchq.cli.{verb}"), "ARGUMENTS", ()))
+        module = import_module(f"patchq.cli.{VERBS[verb][0]}")
+        arguments.add(parser, module.ARGUMENTS.get(verb, ()))
         parser.parse_args(words)  # raises `UsageError`
     verbs = {verb for verb, *_ in commands}
     assert verbs == VERBS_TAUGHT

@@ -61,8 +61,8 @@ def test_install_starts_a_unit_of_this_program_and_remove_leaves_nothing(
 
 
 def test_the_unit_of_the_machine_hides_nothing_that_hooks_and_work_trees_need(repo: Path) -> None:
-    script = "from patchq.cli.service import _text; from pathlib import Path; import sys"
-    words = [sys.executable, "-c", f"{script}; print(_text(Path(sys.argv[1]), system=True))"]
+    script = "from patchq.cli.serve import unit_text; from pathlib import Path; import sys"
+    words = [sys.executable, "-c", f"{script}; print(unit_text(Path(sys.argv[1]), system=True))"]
     text = subprocess.run([*words, repo], capture_output=True, text=True, check=True).stdout
     for line in ("Type=notify", "RestartPreventExitStatus=2", "NoNewPrivileges=true"):
         assert line in text.splitlines()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.cli import split
+from patchq.cli import show
 from patchq.core.model.values import FileChange
 from patchq.gate.review.rows import side_by_side
 from tests.gate.review.test_rows import reported
@@ -15,10 +15,10 @@ from tests.helpers.gitrepo import make_repo
 
 
 def drawn(old: str, new: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setattr(split, "_IN_A_PIPE", columns)
+    monkeypatch.setattr(show, "_IN_A_PIPE", columns)
     change = FileChange("a.py", old.encode(), new.encode())
     files = side_by_side(reported(("1", (1, 1)), ("2", (2, 2))), [change])
-    return ["".join(piece.text for piece in line) for line in split.lines(files)]
+    return ["".join(piece.text for piece in line) for line in show.side_by_side(files)]
 
 
 def row(a: int | str, left: str, edits: str, b: int | str, right: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.cli.walk import Walk, WalkEnds
+from patchq.cli.review import Walk, WalkEnds
 from patchq.gate.api import Gate
 from tests.gate.review.test_send_back import TEXT, Desk, change
 from tests.helpers.command import block, patchq

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.cli.verbs import GROUPS, VERBS
+from patchq.cli.command import GROUPS, VERBS
 from tests.helpers.command import Done, block, drop, patchq
 from tests.helpers.gitrepo import make_repo
 

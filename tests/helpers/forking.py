@@ -21,7 +21,7 @@ from typing import Any
 from tests.helpers import ending
 from tests.helpers.ending import line_of, served
 
-_MODULES = ("gate.service.lanes", "gate.service.daemon", "cli.watch", "gate.service.doorbell")
+_MODULES = ("gate.service.lanes", "gate.service.daemon", "cli.serve", "gate.service.doorbell")
 _OF_CLUSTERS = tuple(f"gate.queue.postgres.{module}" for module in ("engine", "lanes"))
 """What is loaded when it is needed first, and here before that; clusters are an extra."""
 

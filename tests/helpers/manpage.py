@@ -8,7 +8,7 @@ from typing import Any
 
 from argparse_manpage.manpage import Manpage
 
-from patchq.cli import parsing
+from patchq.cli import command
 from tests.helpers.pages import ROOT
 
 PATH = ROOT / "contrib/man/patchq.1"
@@ -17,7 +17,7 @@ PATH = ROOT / "contrib/man/patchq.1"
 def made() -> str:
     """The page, without date and version, so that it changes with the parser alone."""
     os.environ["COLUMNS"] = "90"
-    parser: Any = parsing.whole()
+    parser: Any = command.whole()
     parser.man_short_description = "the gate between LLM agents and git branches"
     page = Manpage(parser, format="single-commands-section")
     page.manual = "patchq"

@@ -98,7 +98,7 @@ def test_read_only_offers_what_changes_nothing(door: SharedGate) -> None:
 
 def test_command_line_knows_no_protocol() -> None:
     code = (
-        "import sys, patchq.cli, patchq.mcp, patchq.cli.submit, patchq.cli.watch;"
+        "import sys, patchq.cli, patchq.mcp, patchq.cli.feed, patchq.cli.serve;"
         "print(*{'mcp', 'mcp_types', 'starlette', 'uvicorn', 'anyio'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

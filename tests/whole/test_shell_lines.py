@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from patchq.cli.arguments import Argument, Entry
-from patchq.cli.verbs import VERBS
+from patchq.cli.command import VERBS
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo
 from tests.helpers.pages import ROOT
@@ -191,8 +191,8 @@ COMMON = {"--json", "--config", "--help", "--version", "--quiet", "--verbose"}
 
 
 def own_flags(verb: str | None) -> set[str]:
-    module = import_module(f"patchq.cli.{(verb or 'command').replace('-', '_')}")
-    return flags_of(getattr(module, "ARGUMENTS", ()))
+    module, _ = VERBS.get(verb or "", ("look", ""))
+    return flags_of(import_module(f"patchq.cli.{module}").ARGUMENTS.get(verb, ()))
 
 
 def flags_of(entries: Iterable[Entry]) -> set[str]:

@@ -10,7 +10,7 @@ from tests.helpers.rooms import MODULES, tree
 
 RELATIVE_CLAUSES = 9
 """Docstrings that begin so; a change that makes them fewer lowers this."""
-OLD_WORDS = 17
+OLD_WORDS = 16
 
 
 def docstrings() -> Iterator[tuple[str, str]]:

@@ -13,33 +13,39 @@ from functools import cache
 from pathlib import Path
 
 from patchq import __version__
-from patchq.cli import init, opening, output, program
-from patchq.cli.arguments import Argument, agreed, known
+from patchq.cli import admin, opening, output
+from patchq.cli.arguments import Argument, Table, agreed, known
 from patchq.cli.setup import changes
 from patchq.cli.setup.changes import PlannedFile
-from patchq.cli.setup.clients import CLIENTS, INSTRUCTIONS, NAME, SKILL, ServerFile
+from patchq.cli.setup.clients import CLIENTS, INSTRUCTIONS, NAME, SKILL, TEXT, ServerFile
 from patchq.cli.setup.handshake import answer_of, failure
 from patchq.core.text.quote import visible
 from patchq.gate.api.location import Location
 from patchq.gate.errors import UsageError
 
-ARGUMENTS = (
-    Argument("clients", metavar="CLIENT", nargs="*", help="of those in --list"),
-    Argument("--yes", action="store_true", help="write without asking"),
-    (
-        Argument("--dry-run", action="store_true", help="show what would be written"),
-        Argument("--remove", action="store_true", help="take out what setup put in"),
-        Argument("--check", action="store_true", help="prove again what is written"),
-        Argument("--list", action="store_true", help="list the clients, and which are here"),
+ARGUMENTS: Table = {
+    "setup": (
+        Argument("clients", metavar="CLIENT", nargs="*", help="of those in --list"),
+        Argument("--yes", action="store_true", help="write without asking"),
+        (
+            Argument("--dry-run", action="store_true", help="show what would be written"),
+            Argument("--remove", action="store_true", help="take out what setup put in"),
+            Argument("--check", action="store_true", help="prove again what is written"),
+            Argument("--list", action="store_true", help="list the clients, and which are here"),
+        ),
+        Argument("--command", metavar="CMD", help="the command, in place of this patchq's path"),
+        Argument("--user", action="store_true", help="write the clients' files in your home"),
     ),
-    Argument("--command", metavar="CMD", help="the command, in place of this patchq's path"),
-    Argument("--user", action="store_true", help="write the clients' files in your home"),
-)
+}
 _UVX = ["uvx", "--from", f"{NAME}[all]", NAME, "mcp"]
 _SHOWN = ("problem", "note", "it says", "to do")
 
 
-def run(args: Namespace) -> int:
+def instructions(args: Namespace) -> int:
+    return output.emit(args, {"instructions": TEXT}, TEXT.removesuffix("\n"))
+
+
+def setup(args: Namespace) -> int:
     location = opening.gate(args).location
     if location.repo.workdir is None:
         raise UsageError(
@@ -54,7 +60,7 @@ class _Setup:
 
     def __init__(self, args: Namespace, location: Location, root: Path) -> None:
         self.args, self.location, self.root = args, location, root
-        own = shlex.split(args.command) if args.command else program.own_words()
+        own = shlex.split(args.command) if args.command else opening.own_words()
         self.own = own if own[-1:] == ["mcp"] else [*own, "mcp"]
         self.failure = cache(self._failure)
 
@@ -77,9 +83,9 @@ class _Setup:
             raise UsageError("nothing is changed", "answer y, or say --yes")
         states = {one.path: one.note or "unchanged" for one in planned if one.before is not None}
         if args.remove and not (args.clients or args.user):
-            states |= dict.fromkeys(init.take_back_draft(self.location), "removed")
+            states |= dict.fromkeys(admin.take_back_draft(self.location), "removed")
         elif not (args.remove or args.check):
-            init.make_missing(args, self.location)
+            admin.make_missing(args, self.location)
         for one in changed:
             one.write(self.root)
             states[one.path] = "removed" if args.remove else "written"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 from msgspec import Struct
 
-from patchq.cli.instructions import SECTION, SKILL_HEAD, TEXT
-
 NAME = "patchq"
+# The section is for `AGENTS.md`, the skill an Agent Skill.
+SECTION, _SKILL = (Path(__file__).with_name(n).read_text() for n in ("section.md", "skill.md"))
+_HEAD, TEXT = _SKILL.split("---\n\n", 1)
+SKILL_HEAD = f"{_HEAD}---\n\n"
 
 
 class InstructionFile(Struct, frozen=True):

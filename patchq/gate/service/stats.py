@@ -23,7 +23,6 @@ from patchq import __version__
 from patchq.core.model.values import State
 from patchq.gate.git import files
 from patchq.gate.report.schema import VERDICTS, WAITING, Report
-from patchq.llm.client import NORMAL_ENDS
 
 _LOG = logging.getLogger("patchq")
 
@@ -88,6 +87,8 @@ def _cut(report: Report) -> int:
     """Return the number of truncated answers: of the model, or the response itself."""
     stops = [attempt.stop for attempt in report.attempts]
     if stops:
+        from patchq.llm.client import NORMAL_ENDS  # lists of changes need no model
+
         return sum(stop not in NORMAL_ENDS and not stop.startswith("llm.") for stop in stops)
     return int(any(problem.code == "response.truncated" for problem in report.problems))
 

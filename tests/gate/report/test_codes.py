@@ -51,7 +51,9 @@ def test_the_package_uses_no_other_code() -> None:
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.value}"
         for path in sorted((ROOT / "patchq").rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if not re.search("doctor|service/check", str(path))  # findings have names of their own
+        if not re.search(
+            "gate/api/__init__|service/check", str(path)
+        )  # findings have names of their own
         and isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and looks_like_one.fullmatch(node.value)

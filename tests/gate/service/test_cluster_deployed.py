@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.cli import parsing
+from patchq.cli import command
 from patchq.gate.service.cluster import DATABASE
 from tests.helpers.pages import ROOT
 
@@ -27,7 +27,7 @@ def words_of(line: str) -> list[str]:
 
 def accepted(words: list[str]) -> str:
     """The verb; raises `UsageError` unless the words are a command of patchq."""
-    return str(parsing.parse(*parsing.sort(words)).verb)
+    return str(command.parse(*command.sort(words)).verb)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,4 +1,4 @@
-"""`patchq prompt`: the prompt that asks a model for edits of some files; no model is needed."""
+"""Questions to models: `prompt`, `ask`, `anchors` and `formats`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ import os
 from argparse import Namespace
 from pathlib import Path
 
-from patchq.cli import opening, output
-from patchq.cli.arguments import Argument, positive, read_response
+from msgspec.structs import asdict
+
+from patchq.cli import arguments, opening, output
+from patchq.cli.arguments import Argument, Table, positive, read_response
+from patchq.core.formats.registry import FORMATS
+from patchq.core.model.names import REQUEST, batch_id
+from patchq.core.resolve.anchors import ranked
 from patchq.gate.errors import UsageError
-from patchq.llm import prompts
+from patchq.gate.report.document import printed
+from patchq.llm import prompts, request
 from patchq.llm.prompts import FORMS
 from patchq.llm.request import Request, RequestedFile
 
+# ---------------------------------------------------------------- prompt
+
+
 # Arguments that describe the request.
-REQUEST = (
+_REQUEST = (
     Argument("files", metavar="FILE", nargs="+", help="to change, or to create"),
     Argument("--task", metavar="TEXT", required=True, help="what to do"),
     Argument("--form", choices=FORMS, default="auto", help="how to answer"),
@@ -32,19 +41,32 @@ REQUEST = (
     Argument("--target", metavar="B", help="the branch that the change is for"),
     Argument("--base", metavar="C", help="show the files as of this commit"),
 )
-ARGUMENTS = (
-    *REQUEST,
-    Argument(
-        "--budget",
-        metavar="N",
-        type=positive,
-        default=prompts.BUDGET,
-        help="characters of files to show",
+ARGUMENTS: Table = {
+    "prompt": (
+        *_REQUEST,
+        Argument(
+            "--budget",
+            metavar="N",
+            type=positive,
+            default=prompts.BUDGET,
+            help="characters of files to show",
+        ),
     ),
-)
+    "ask": (
+        *_REQUEST,
+        Argument("--mode", choices=("review", "auto"), help="`review` applies nothing unseen"),
+    ),
+    "anchors": (
+        Argument("file", metavar="FILE"),
+        Argument(
+            "--line", metavar="N", type=arguments.positive, help="rank lines near this one higher"
+        ),
+    ),
+    "formats": (Argument("name", metavar="NAME", nargs="?"),),
+}
 
 
-def run(args: Namespace) -> int:
+def prompt(args: Namespace) -> int:
     gate = opening.gate(args)
     task = gate.task(question(args, gate.location.repo.workdir))
     prompt = prompts.build(task, budget=args.budget)
@@ -105,3 +127,41 @@ def _path(name: str, args: Namespace, workdir: Path | None) -> str:
     if workdir is None or not where.is_relative_to(workdir):
         return name
     return where.relative_to(workdir).as_posix()
+
+
+# ---------------------------------------------------------------- ask
+
+
+_LONGEST_NAME = 40
+
+
+def ask(args: Namespace) -> int:
+    """Ask, decide, and send retry prompts on as `llm.auto_retry` allows; print each verdict."""
+    gate = opening.gate(args)
+    asked = request.write(question(args, gate.location.repo.workdir))
+    name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
+    verdicts = output.Verdicts(args)
+    gate.ask(asked, name + REQUEST, verdicts)
+    return int(verdicts.states[-1:] == ["rejected"])
+
+
+# ---------------------------------------------------------------- anchors
+
+
+def anchors(args: Namespace) -> int:
+    data, _ = arguments.read_response(args.file)
+    text = data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
+    candidates = [asdict(candidate) for candidate in ranked(args.file, text, args.line)]
+    print(printed(candidates, indent=1))
+    return 0
+
+
+# ---------------------------------------------------------------- formats
+
+
+def formats(args: Namespace) -> int:
+    if args.name is None:
+        return output.emit(args, list(FORMATS), *FORMATS)
+    form = FORMATS.named(args.name) or FORMATS[arguments.known("format", args.name, FORMATS)]
+    answer = {"name": form.name, "instructions": form.instructions}
+    return output.emit(args, answer, form.instructions.rstrip())

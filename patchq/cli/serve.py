@@ -1,0 +1,392 @@
+"""Verbs that serve a queue, and those that tell how it is served."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pwd
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from argparse import SUPPRESS, Namespace
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from patchq.cli import opening, output
+from patchq.cli.arguments import Argument, Table
+from patchq.core.text.quote import visible
+from patchq.gate.api import Gate
+from patchq.gate.errors import (
+    Interrupted,
+    QueueLocked,
+    RepositoryFault,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from patchq.gate.service.cluster import ClusterState
+
+
+_SYSTEM = Argument(
+    "--system", action="store_true", help="for the machine, as root; else for your login"
+)
+_CHILD = (  # of the daemon: it ends with that, and logs where that does
+    Argument("--child", action="store_true", help=SUPPRESS),
+    Argument("--log", metavar="FILE", type=Path, help=SUPPRESS),
+)
+ARGUMENTS: Table = {
+    "run": (
+        Argument(
+            "--target", dest="home", metavar="B", help="the home branch, as `patchq init` has it"
+        ),
+    ),
+    "watch": (
+        Argument("--detach", action="store_true", help="go on in the background"),
+        # Where the one in the background writes what it says.
+        Argument("--log", metavar="FILE", type=Path, help=SUPPRESS),
+    ),
+    "stop": (
+        Argument(
+            "--now",
+            action="store_true",
+            help="end its hooks, and leave the change to the next start",
+        ),
+    ),
+    "service": (
+        {
+            "install": (
+                "write the unit of this repository, start it, and keep it enabled",
+                (_SYSTEM,),
+            ),
+            "remove": ("stop it, and take the unit away", (_SYSTEM,)),
+        },
+    ),
+    "train": _CHILD,
+    "worker": (
+        Argument("--lanes", metavar="PATTERN", action="append", help="only these target branches"),
+        Argument("--name", metavar="N", help="what `patchq cluster status` calls it"),
+    ),
+    "cluster": (
+        {
+            "migrate": ("make the database's tables, or bring them to this version", ()),
+            "status": ("show the lanes, who owns them, what waits, and the workers", ()),
+        },
+    ),
+    "forge": (
+        {
+            "check": ("see if the token may do what is needed, and what protects the target", ()),
+            "sync": (
+                "keep proposals and pull requests in step, until stopped",
+                (
+                    Argument("--once", action="store_true", help="one round, then exit"),
+                    Argument(
+                        "--dry-run",
+                        action="store_true",
+                        help="print what a round would do, then exit",
+                    ),
+                    *_CHILD,
+                ),
+            ),
+        },
+    ),
+    "mcp": (
+        Argument(
+            "--http", metavar="PORT", nargs="?", const="8325", help="by HTTP on this machine (8325)"
+        ),
+        Argument("--read-only", action="store_true", help="offer only what changes nothing"),
+        Argument("--agent", metavar="NAME", help="who submits, in every response"),
+    ),
+}
+
+
+def run(args: Namespace) -> int:
+    from patchq.cli import review
+
+    gate = opening.gate(args)
+    config = gate.session().config
+    ask = review.asker(args, config)
+    with gate.service(partial(output.say, args), ask, lasting=False) as service:
+        gate.setup_log(config)
+        gate.notice_difference(service.session.judged_by)
+        with suppress(review.Quit, Interrupted):  # what was in hand waits for the next run
+            service.drain()
+    if service.control.interrupted:
+        return 130
+    return 1 if service.upkeep.verdicts["rejected"] else 0
+
+
+# ---------------------------------------------------------------- watch
+
+
+_START_SECONDS = 20.0
+_LOG = logging.getLogger("patchq")
+
+
+def watch(args: Namespace) -> int:
+    gate = opening.gate(args)
+    session = gate.session()
+    if args.detach:
+        return _detach(args, gate, session.queue_root)
+    from patchq.cli import review
+    from patchq.gate.service.children import ForgeChild, TrainChild
+
+    words = opening.command(args)
+    more = ["--child", *(("--log", str(args.log)) if args.log else ())]
+    children = (
+        TrainChild([*words, "train", *more]),
+        ForgeChild([*words, "forge", "sync", *more]),
+    )
+    ask = review.asker(args, session.config)
+    with gate.service(partial(output.log_and_say, args), ask, lasting=True) as daemon:
+        if sys.stderr.isatty():
+            inbox = f"{session.config.queue.path}/inbox"
+            output.notice(args, f"watching {inbox} for {session.target}")
+        gate.setup_log(session.config, args.log)
+        if (other := gate.location.difference(session.judged_by)) and other[1]:
+            _LOG.warning("%s: %s", *other)
+        with suppress(review.Quit):
+            return daemon.serve(partial(gate.reload, args.log), children)
+    return 130 if daemon.control.interrupted else 0
+
+
+def _detach(args: Namespace, gate: Gate, root: Path) -> int:
+    """Start the same command in a session of its own and wait until it holds the queue."""
+    owner = gate.owner()
+    if owner is not None:
+        raise QueueLocked(f"the queue is served already, by process {owner.pid}", "patchq stop")
+    log = root / "daemon.log"
+    with log.open("ab") as out:
+        child = subprocess.Popen(
+            [*opening.command(args), "watch", "--log", str(log.resolve())],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    until = time.monotonic() + _START_SECONDS
+    while time.monotonic() < until and child.poll() is None:
+        owner = gate.owner()
+        if owner is not None and owner.pid == child.pid:
+            return output.emit(
+                args,
+                {"pid": child.pid, "log": str(log)},
+                f"patchq watches as process {child.pid}; log: {log}",
+            )
+        time.sleep(0.02)
+    raise RepositoryFault("the daemon did not start", f"see {log}")
+
+
+# ---------------------------------------------------------------- stop
+
+
+def stop(args: Namespace) -> int:
+    def say(text: str) -> None:
+        output.notice(args, f"waiting for {text}; `--now` ends that")
+
+    pid = opening.gate(args).stop(say, now=args.now)
+    text = f"process {pid} has stopped" if pid else "no daemon runs"
+    return output.emit(args, {"stopped": pid}, text)
+
+
+# ---------------------------------------------------------------- service
+
+
+_INSTEAD = "use `patchq watch --detach`, or `patchq run` by cron"
+
+
+def service(args: Namespace) -> int:
+    location = opening.gate(args).location
+    unit = _unit_folder(args.system) / _unit_name(location.home)
+    if args.what == "remove":
+        if not unit.exists():
+            raise UsageError(f"{unit} is not there", "`patchq service install` writes it")
+        _systemctl(args, "disable", "--now", unit.name)
+        unit.unlink()
+        _systemctl(args, "daemon-reload")
+        return output.emit(args, {"removed": str(unit)}, f"removed {unit}")
+    if args.system and os.geteuid() != 0:
+        raise UsageError("a unit of the machine is root's", "use sudo, or leave out --system")
+    location.rules()  # reports here that a service could not start
+    unit.parent.mkdir(parents=True, exist_ok=True)
+    unit.write_text(unit_text(location.home, system=args.system), encoding="utf-8")
+    _systemctl(args, "daemon-reload")
+    _systemctl(args, "enable", "--now", unit.name)
+    state = _systemctl(args, "is-active", unit.name)
+    words = shlex.join(["systemctl", *_manager(args), "status", unit.name])
+    lines = [f"wrote {unit}", f"{state}; see `{words}`"]
+    if not args.system:
+        lines.append("`loginctl enable-linger` keeps it running while you are logged out")
+    return output.emit(args, {"unit": str(unit), "state": state}, *lines)
+
+
+def _unit_folder(system: bool) -> Path:
+    """Return the directory in which systemd looks for units."""
+    if system:
+        return Path("/etc/systemd/system")
+    config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(config).expanduser() / "systemd/user"
+
+
+def _unit_name(home: Path) -> str:
+    """Return the unit's name, which is the repository's path as systemd writes paths."""
+    escaped = subprocess.run(
+        [_found("systemd-escape"), "--path", str(home)], capture_output=True, text=True
+    )
+    if escaped.returncode:
+        raise UsageError(f"no unit can be named after {home}", _INSTEAD)
+    return f"patchq-{escaped.stdout.strip()}.service"
+
+
+def unit_text(home: Path, *, system: bool) -> str:
+    """Return the unit, with the absolute path of this very program."""
+    words = opening.own_words()
+    folder = os.path.dirname(words[0])
+    owner = pwd.getpwuid(home.stat().st_uid)
+    bins = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+    if not system:
+        bins.insert(0, os.path.expanduser("~/.local/bin"))
+    from importlib.resources import files
+    from string import Template
+
+    shape = files(__package__).joinpath("system.service" if system else "user.service")
+    return Template(shape.read_text(encoding="utf-8")).substitute(
+        directory=str(home).replace("%", "%%"),
+        path=":".join(dict.fromkeys([folder, *bins])).replace("%", "%%"),
+        program=" ".join(map(_quoted, words)),
+        user=owner.pw_name,
+    )
+
+
+def _quoted(word: str) -> str:
+    """Return a word of a command as systemd reads it."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"' if escaped != word or " " in word else word
+
+
+def _manager(args: Namespace) -> list[str]:
+    return [] if args.system else ["--user"]
+
+
+def _systemctl(args: Namespace, *words: str) -> str:
+    """Return the output of systemctl; raises `UsageError` with its words where it fails."""
+    command = [_found("systemctl"), *_manager(args), *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        why = visible(done.stderr.strip() or done.stdout.strip())
+        raise UsageError(f"`{shlex.join(['systemctl', *command[1:]])}` failed: {why}", _INSTEAD)
+    return done.stdout.strip()
+
+
+def _found(name: str) -> str:
+    """Return the path of a program of systemd."""
+    found = shutil.which(name)
+    if not found:
+        raise UsageError(f"{name} is not here: this machine has no systemd", _INSTEAD)
+    return found
+
+
+# ---------------------------------------------------------------- train
+
+
+def train(args: Namespace) -> int:
+    from patchq.cli import decide
+
+    if args.child:
+        from patchq.gate.service.children import end_with_parent
+
+        end_with_parent()
+    gate = opening.gate(args)
+    gate.setup_log(gate.context().config, args.log)
+    progress = decide.Progress(args)
+    decided = gate.run_trains(progress.say)
+    codes = [decide.print_decision(args, one, 2) for one in decided]
+    progress.end()
+    return max(codes, default=0)
+
+
+# ---------------------------------------------------------------- worker
+
+
+def worker(args: Namespace) -> int:
+    tell = partial(output.log_and_say, args)
+    return opening.gate(args).work(tell, name=args.name, lanes=args.lanes)
+
+
+# ---------------------------------------------------------------- cluster
+
+
+def cluster(args: Namespace) -> int:
+    from patchq.gate.service import cluster as database
+
+    gate = opening.gate(args)
+    config = gate.reload().config
+    if args.what == "migrate":
+        version, applied, text = database.migrate(config)
+        return output.emit(args, {"version": version, "applied": applied}, text)
+    state = database.look(config)
+    return output.emit(
+        args, {**state.to_json()}, *map(visible, _cluster_lines(state, database.SOON_SECONDS))
+    )
+
+
+def _cluster_lines(state: ClusterState, soon: float) -> Iterator[str]:
+    yield f"queue in {state.database}, version {state.version}"
+    unserved = {lane.lane for lane in state.unserved(soon)}
+    for lane in state.lanes:
+        owner = lane.owner or ("NOT SERVED" if lane.lane in unserved else "free")
+        beat = f", beat {lane.beat:.0f} s ago" if lane.beat is not None else ""
+        counts = f"{lane.waiting} waiting, {lane.claimed} in hand, {lane.held} held"
+        yield f"lane {lane.lane or '(default)'}: {counts}; {owner}{beat}"
+    for worker in state.workers:
+        yield (
+            f"worker {worker.name} on {worker.host}, process {worker.pid}: "
+            f"for {worker.began:.0f} s, beat {worker.beat:.0f} s ago"
+        )
+    if unserved:
+        named = ", ".join(sorted(unserved))
+        yield f"start `patchq worker` where `cluster.lanes` lets it serve {named}"
+    if not state.lanes and not state.workers:
+        yield "nothing was ever submitted, and no worker is there"
+
+
+# ---------------------------------------------------------------- forge
+
+
+def forge(args: Namespace) -> int:
+    if args.what == "sync" and args.child:
+        from patchq.gate.service.children import end_with_parent
+
+        end_with_parent()
+    gate = opening.gate(args)
+    sync = opening.synced(args, gate)
+    context = gate.context(targeted=True, writes=args.what == "sync")
+    if args.what == "check":
+        from patchq.forge.check import findings
+
+        found = findings(sync.forge, context.config.forge, context.target)
+        lines = [f"{level:<5} {text}" for level, text in found]
+        answer = [{"level": level, "message": text} for level, text in found]
+        return output.emit(args, answer, *lines) or int(any(one != "ok" for one, _ in found))
+    if args.once or args.dry_run:
+        sync.rounds(gate, dry_run=args.dry_run)
+        return 0
+    from patchq.forge.serve import serve
+    from patchq.gate.api.shared import SharedGate
+
+    serve(SharedGate(opening.options(args)), sync, args.log)
+    return 0
+
+
+# ---------------------------------------------------------------- mcp
+
+
+def mcp(args: Namespace) -> int:
+    from patchq import mcp
+
+    args.options = opening.options(args)
+    return mcp.serve(args)
