@@ -88,3 +88,25 @@ def written(data: bytes | str, *ops: tuple[str, str], rules: PlanRules = RULES) 
 def told(plan: Plan) -> list[str]:
     """The codes of what is wrong."""
     return [problem.code for problem in plan.problems]
+
+
+# ---------------------------------------------------------------- one file
+
+
+def edit(op: Op, id: str = "1", format: str = "edit_calls", path: str = PATH) -> Edit:
+    return Edit(id, format, (1, 1), path, op)
+
+
+def batch(*ops: Op, path: str = PATH) -> list[Edit]:
+    return [edit(op, str(number), path=path) for number, op in enumerate(ops, 1)]
+
+
+def result(data: bytes | str, *ops: Op, path: str = PATH) -> str:
+    """The file after the edits; the refusal's code, or `already`, or `same`."""
+    done = planned({path: data}, batch(*ops, path=path))
+    if done.refused:
+        return next(p.code for p in done.problems if p.severity == "error")
+    if {outcome.state for outcome in done.edits} == {"already_applied"} and not done.changes:
+        return "already"
+    after = next((change.after for change in done.changes), None)
+    return "same" if after is None else after.decode("utf-8", "surrogateescape")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.command import patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+from tests.helpers.gitrepo import commit_files, git, make_repo
 
 NOISE = random.Random(1).randbytes(6000)
 FILES: dict[str, bytes | str] = {
@@ -35,76 +35,41 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
-def deleted(repo: Path) -> None:
-    (repo / "x.bin").unlink()
-    (repo / "y.bin").unlink()
+RENAMED = "mkdir dir; git mv x.bin dir/z.bin; printf end >> dir/z.bin"
+CHANGES = {
+    "deleted": "rm x.bin y.bin",
+    "a deleted program": "rm tool",
+    "a deleted empty file": "rm empty",
+    "renamed": "git mv x.bin dir.bin",
+    "renamed and changed": RENAMED,
+    "renamed and made plain": "git mv tool tool2; chmod 644 tool2",
+    "emptied": "> x.bin; > y.bin",
+    "filled": "printf '\\0\\1\\2' > empty",
+    "made, empty": "> new",
+    "all at once": f"{RENAMED}; printf '\\0three' > y.bin; cp tool new; echo b > a.txt; rm tool",
+}
 
 
-def deleted_program(repo: Path) -> None:
-    (repo / "tool").unlink()
+def change(repo: Path, script: str) -> str:
+    """Run the script on `work` and commit; its difference from `main`."""
+    subprocess.run(["sh", "-ec", script], cwd=repo, check=True, timeout=60)
+    commit_files(repo, {})
+    return git("diff", "--binary", "-M", "main", "work", cwd=repo) + "\n"
 
 
-def deleted_empty(repo: Path) -> None:
-    (repo / "empty").unlink()
-
-
-def renamed(repo: Path) -> None:
-    git("mv", "x.bin", "dir.bin", cwd=repo)
-
-
-def renamed_and_changed(repo: Path) -> None:
-    (repo / "dir").mkdir()
-    git("mv", "x.bin", "dir/z.bin", cwd=repo)
-    (repo / "dir/z.bin").write_bytes(b"\0other" + NOISE + b"end")
-
-
-def renamed_and_made_plain(repo: Path) -> None:
-    git("mv", "tool", "tool2", cwd=repo)
-    (repo / "tool2").chmod(0o644)
-
-
-def emptied(repo: Path) -> None:
-    write_files(repo, {"x.bin": b"", "y.bin": b""})
-
-
-def filled(repo: Path) -> None:
-    write_files(repo, {"empty": b"\0\1\2"})
-
-
-def made_empty(repo: Path) -> None:
-    write_files(repo, {"new": b""})
-
-
-def all_at_once(repo: Path) -> None:
-    renamed_and_changed(repo)
-    write_files(repo, {"y.bin": b"\0three", "new.bin": bytes(range(256)), "a.txt": "b\n"})
-    (repo / "tool").unlink()
-
-
-CHANGES = (
-    deleted, deleted_program, deleted_empty, renamed, renamed_and_changed, renamed_and_made_plain,
-    emptied, filled, made_empty, all_at_once,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("fenced", [False, True], ids=["bare", "fenced"])
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_diff_of_bytes_is_read(repo: Path, change: Callable[[Path], None], fenced: bool) -> None:
-    change(repo)
-    tip = commit_files(repo, {})
-    diff = git("diff", "--binary", "-M", "main", "work", cwd=repo) + "\n"
+@pytest.mark.parametrize("script", CHANGES.values(), ids=CHANGES)
+def test_a_diff_of_bytes_is_read(repo: Path, script: str) -> None:
+    diff = change(repo, script)
     base = git("rev-parse", "main", cwd=repo)
-    text = f"```diff\n{diff}```\n" if fenced else diff
+    text = f"```diff\n{diff}```\n" if RENAMED in script else diff
     patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\nbase: {base}\n---\nIt goes.\n\n{text}")
     told = report(repo / ".patchq", "x")
     assert (told["state"], told["problems"]) == ("applied", [])
-    assert git("diff", "main", tip, cwd=repo) == ""
+    assert git("diff", "main", "work", cwd=repo) == ""
 
 
 def test_a_file_that_is_another_by_now_is_not_deleted(repo: Path) -> None:
-    deleted(repo)
-    commit_files(repo, {})
-    diff = git("diff", "--binary", "main", "work", cwd=repo) + "\n"
+    diff = change(repo, CHANGES["deleted"])
     git("checkout", "-q", "main", cwd=repo)
     commit_files(repo, {"x.bin": b"\0other"})
     patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\n---\n{diff}", code=1)

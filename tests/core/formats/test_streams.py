@@ -88,86 +88,78 @@ MADE = (said(use("t1")), result("t1"))
 DENIED = {**END, "permission_denials": [{"tool_name": "Edit", "tool_use_id": "t1"}]}
 
 
-@pytest.mark.parametrize(
-    ("events", "paths"),
-    [
-        pytest.param((INIT, said(text("So.")), *MADE, said(text("Done.")), END), ["src/a.py"],
-                     id="with words"),
-        pytest.param((INIT, said(use("t1")), said(use("t1")), result("t1"), END), ["src/a.py"],
-                     id="told twice"),
-        pytest.param((INIT, said(use("t1")), result("t1"), said(use("t2", **OTHER)), result("t2"),
-                      DENIED), ["src/b.py"], id="denied, as the end tells"),
-        pytest.param((INIT, said(use("t1", "Read", file_path="src/a.py")), said(use("t2")),
-                      result("t2"), END), ["src/a.py"], id="a look without result"),
-        pytest.param((INIT, said(use("t1", "Bash", command="ls")), result("t1", error=True), *
-                      (said(use("t2")), result("t2")), END), ["src/a.py"], id="a command failed"),
-        pytest.param((INIT, said({"type": "thinking", "thinking": BLOCK}), *MADE, END),
-                     ["src/a.py"], id="thinking"),
-        pytest.param((INIT, {"type": "stream_event", "event": {"delta": {"partial_json": "{"}}},
-                      {"type": "rate_limit_event", "rate_limit_info": {}}, *MADE, END),
-                     ["src/a.py"], id="other events"),
-        pytest.param((INIT, said(text(BLOCK)), END), ["src/a.py"], id="edits in words"),
-        pytest.param(({**END, "result": BLOCK},), ["src/a.py"], id="the end alone"),
-        pytest.param((INIT, *MADE, {**END, "subtype": "error_max_turns"}, INIT,
-                      said(text("Go on.")), END), ["src/a.py"], id="a further turn"),
-        pytest.param(({"type": "rate_limit_event"}, INIT, *MADE, END), ["src/a.py"], id="late"),
-        pytest.param((INIT, AGENT, *inner({"type": "user", "message": {"content": [text("Fix")]}},
-                      *MADE), result("agent", says=[text("Done.")]), END), ["src/a.py"],
-                     id="another agent"),
-        pytest.param((INIT, AGENT, *inner(said(text(BLOCK)), *MADE), result("agent"), END),
-                     ["src/a.py"], id="another agent's words"),
-        pytest.param((INIT, said(use("look", "Task", subagent_type="Explore", prompt=BLOCK)),
-                      result("look"), *MADE, END), ["src/a.py"], id="an agent that looks"),
-        pytest.param((INIT, said(use("t1")),
-                      result("t1", says="<tool_use_error>File has not been read</tool_use_error>"),
-                      said(use("t2", **OTHER)),
-                      result("t2", says=[text("<tool_use_error>no</tool_use_error>")]),
-                      said(use("t3")), result("t3"), END), ["src/a.py"], id="failed, in words"),
-        pytest.param((INIT, said(use("t1", "NotebookEdit", notebook_path="/repo/n.ipynb",
-                      new_source="x", edit_mode="replace")), result("t1", error=True),
-                      said(use("t2")), result("t2"), END), ["src/a.py"], id="a notebook, failed"),
-        pytest.param((INIT, *MADE, system("status", status="compacting"),
-                      system("compact_boundary", compact_metadata={"trigger": "auto"}),
-                      {"type": "user", "isSynthetic": True, "session_id": "s",
-                       "message": {"role": "user", "content": f"So far: {BLOCK}"}},
-                      said(use("t2", **OTHER)), result("t2"), END), ["src/a.py", "src/b.py"],
-                     id="compacted"),
-        pytest.param((INIT, {"type": "user", "isReplay": True, "session_id": "s",
-                      "message": {"role": "user", "content": [text(BLOCK)]}}, *MADE, END),
-                     ["src/a.py"], id="a prompt told again"),
-        pytest.param((INIT, *MADE, END, {**INIT, "uuid": "v"}, said(use("t2", **OTHER)),
-                      result("t2"), END), ["src/a.py", "src/b.py"], id="resumed"),
-        pytest.param((INIT, {"type": "stream_event", "parent_tool_use_id": None, "session_id": "s",
-                      "event": {"type": "content_block_start", "index": 0,
-                                "content_block": use("t1")}}, *MADE, END), ["src/a.py"],
-                     id="partial messages"),
-        pytest.param((INIT, said(use("t1")), {"type": "tool_progress", "tool_use_id": "t1",
-                      "tool_name": "Edit", "parent_tool_use_id": None, "session_id": "s",
-                      "elapsed_time_seconds": 30}, result("t1"), END), ["src/a.py"], id="progress"),
-        pytest.param((INIT, {"type": "control_request", "request_id": "1", "request":
-                      {"subtype": "can_use_tool", "tool_name": "Edit", "input": OTHER}},
-                      *MADE, END), ["src/a.py"], id="asked for leave"),
-        pytest.param((INIT, said(use("p", "ExitPlanMode", plan=f"# Plan\n\n{BLOCK}")), result("p"),
-                      said(use("m", "SendMessage", recipient="lead", content="done")), result("m"),
-                      *MADE, END), ["src/a.py"], id="tools that talk"),
-        pytest.param((INIT, said(use("t1", file_path="src/a.py", old_string="x = \u2018a\u2019",
-                      new_string="x = 2  \ny")), done(oldString="x = 'a'", newString="x = 2\ny"),
-                      END), ["src/a.py"], id="done as the tool tidies it"),
-        pytest.param((INIT, said(use("t1")), {**result("t1", error=True),
-                      "tool_use_result": "Error: x"}, said(use("t2")), result("t2"), END),
-                     ["src/a.py"], id="an error, told as text"),
-        pytest.param((hook(), hook(kind="PostToolUse")), ["src/a.py"], id="before and after"),
-        pytest.param((hook("apply_patch", command=
-                      "*** Begin Patch\n*** Update File: src/b.py\n@@\n-x\n+y\n*** End Patch\n"),),
-                     ["src/b.py"], id="hook of a patch"),
-        pytest.param((hook("Write", file_path="/repo/src/c.py", content="x\n"),), ["src/c.py"],
-                     id="hook of a new file"),
-    ],
-)  # fmt: skip
-def test_what_was_done(events: tuple[Any, ...], paths: list[str]) -> None:
+BASH = said(use("t1", "Bash", command="ls"))
+EXPLORE = said(use("look", "Task", subagent_type="Explore", prompt=BLOCK))
+FAILED = "<tool_use_error>File has not been read</tool_use_error>"
+NOTEBOOK = use("n", "NotebookEdit", notebook_path="/repo/n.ipynb", new_source="x",
+               edit_mode="replace")  # fmt: skip
+SECOND = (said(use("t2", **OTHER)), result("t2"))
+AGAIN = (said(use("t2")), result("t2"))
+
+
+def turn(*events: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    return (INIT, *events, END)
+
+
+def user(content: Any, **members: Any) -> dict[str, Any]:
+    return {"type": "user", "session_id": "s", **members,
+            "message": {"role": "user", "content": content}}  # fmt: skip
+
+
+DONE: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "with words": ("a", turn(said(text("So.")), *MADE, said(text("Done.")))),
+    "told twice": ("a", turn(said(use("t1")), said(use("t1")), result("t1"))),
+    "denied, as the end tells": ("b", (INIT, *MADE, *SECOND, DENIED)),
+    "a look without result": ("a", turn(said(use("t1", "Read", file_path="src/a.py")), *AGAIN)),
+    "a command failed": ("a", turn(BASH, result("t1", error=True), *AGAIN)),
+    "thinking": ("a", turn(said({"type": "thinking", "thinking": BLOCK}), *MADE)),
+    "other events": ("a", turn({"type": "stream_event", "event": {"delta": {"partial_json": "{"}}},
+                               {"type": "rate_limit_event", "rate_limit_info": {}}, *MADE)),
+    "edits in words": ("a", turn(said(text(BLOCK)))),
+    "the end alone": ("a", ({**END, "result": BLOCK},)),
+    "a further turn": ("a", (INIT, *MADE, {**END, "subtype": "error_max_turns"},
+                             *turn(said(text("Go on."))))),
+    "late": ("a", ({"type": "rate_limit_event"}, *turn(*MADE))),
+    "another agent": ("a", turn(AGENT, *inner(user([text("Fix")]), *MADE),
+                                result("agent", says=[text("Done.")]))),
+    "another agent's words": ("a", turn(AGENT, *inner(said(text(BLOCK)), *MADE), result("agent"))),
+    "an agent that looks": ("a", turn(EXPLORE, result("look"), *MADE)),
+    "failed, in words": ("a", turn(said(use("t1")), result("t1", says=FAILED), SECOND[0],
+                                   result("t2", says=[text(FAILED)]), said(use("t3")),
+                                   result("t3"))),
+    "a notebook, failed": ("a", turn(said(NOTEBOOK), result("n", error=True), *AGAIN)),
+    "compacted": ("ab", turn(*MADE, system("status", status="compacting"),
+                             system("compact_boundary", compact_metadata={"trigger": "auto"}),
+                             user(f"So far: {BLOCK}", isSynthetic=True), *SECOND)),
+    "a prompt told again": ("a", turn(user([text(BLOCK)], isReplay=True), *MADE)),
+    "resumed": ("ab", (*turn(*MADE), *turn(*SECOND))),
+    "partial messages": ("a", turn({"type": "stream_event", "parent_tool_use_id": None, "event": {
+        "type": "content_block_start", "index": 0, "content_block": use("t1")}}, *MADE)),
+    "progress": ("a", turn(MADE[0], {"type": "tool_progress", "tool_use_id": "t1",
+                                     "tool_name": "Edit", "elapsed_time_seconds": 30}, MADE[1])),
+    "asked for leave": ("a", turn({"type": "control_request", "request_id": "1", "request": {
+        "subtype": "can_use_tool", "tool_name": "Edit", "input": OTHER}}, *MADE)),
+    "tools that talk": ("a", turn(said(use("p", "ExitPlanMode", plan=f"# Plan\n\n{BLOCK}")),
+                                  result("p"), said(use("m", "SendMessage", recipient="lead",
+                                                        content="done")), result("m"), *MADE)),
+    "done as the tool tidies it": ("a", turn(said(use("t1", file_path="src/a.py",
+                                                      old_string="x = \u2018a\u2019",
+                                                      new_string="x = 2  \ny")),
+                                             done(oldString="x = 'a'", newString="x = 2\ny"))),
+    "an error, told as text": ("a", turn(said(use("t1")), {**result("t1", error=True),
+                                                           "tool_use_result": "Error: x"}, *AGAIN)),
+    "before and after": ("a", (hook(), hook(kind="PostToolUse"))),
+    "hook of a patch": ("b", (hook("apply_patch", command="*** Begin Patch\n"
+                                   "*** Update File: src/b.py\n@@\n-x\n+y\n*** End Patch\n"),)),
+    "hook of a new file": ("c", (hook("Write", file_path="/repo/src/c.py", content="x\n"),)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("names", "events"), DONE.values(), ids=DONE)
+def test_what_was_done(names: str, events: tuple[Any, ...]) -> None:
     parsed = read(*events)
     assert parsed.problems == ()
-    assert [edit.path for edit in parsed.edits] == paths
+    assert [edit.path for edit in parsed.edits] == [f"src/{name}.py" for name in names]
 
 
 @pytest.mark.parametrize(
@@ -176,22 +168,18 @@ def test_what_was_done(events: tuple[Any, ...], paths: list[str]) -> None:
         ((INIT, *MADE, {**END, "subtype": "error_max_turns"}), "truncated", "error_max_turns"),
         ((INIT, *MADE, {**END, "is_error": True}), "truncated", "an error"),
         ((INIT, *MADE), "truncated", "without its event `result`"),
-        ((INIT, said(use("t1"), stop_reason="max_tokens"), result("t1"), END), "truncated",
-         "max_tokens"),
-        ((INIT, said(use("t1")), END), "unreadable_edit", "does not tell whether"),
-        ((INIT, said(use("t1")), said(use("t1", **OTHER)), result("t1"), END), "unreadable_edit",
-         "two different calls"),
-        ((INIT, *MADE, {"type": "news", "call": use("t2")}, END), "unreadable_edit", "'news'"),
+        (turn(said(use("t1"), stop_reason="max_tokens"), MADE[1]), "truncated", "max_tokens"),
+        (turn(MADE[0]), "unreadable_edit", "does not tell whether"),
+        (turn(MADE[0], said(use("t1", **OTHER)), MADE[1]), "unreadable_edit", "two different"),
+        (turn(*MADE, {"type": "news", "call": use("t2")}), "unreadable_edit", "'news'"),
         (({**INIT, "cwd": "/repo/sub"}, said(text(BLOCK)), END), "unreadable_edit", "'/repo/sub'"),
         (({"type": "tool_use", "sessionID": "s", "part": {"tool": "edit", "state":
           {"input": EDIT}}},), "unreadable_edit", "'tool_use'"),
-        ((INIT, {"type": "tool_call", "tool_call": {"editToolCall": {"args": EDIT}}}, END),
+        (turn({"type": "tool_call", "tool_call": {"editToolCall": {"args": EDIT}}}),
          "unreadable_edit", "'tool_call'"),
         ((hook(kind="Stop"),), "unreadable_edit", "'Stop'"),
-        ((INIT, said(use("t1")), {**result("t1"), "tool_use_result": {"filePath": "/repo/src/a.py",
-          "userModified": True}}, END), "unreadable_edit", "a person changed an edit"),
-        ((INIT, said(use("n", "NotebookEdit", notebook_path="/repo/n.ipynb", new_source="x",
-          edit_mode="replace")), result("n"), *MADE, END), "unreadable_edit", "may change a file"),
+        (turn(MADE[0], done(userModified=True)), "unreadable_edit", "a person changed an edit"),
+        (turn(said(NOTEBOOK), result("n"), *MADE), "unreadable_edit", "may change a file"),
         (({"type": "thread.started", "thread_id": "t"}, {"type": "turn.completed"}),
          "unreadable_edit", "codex exec --json"),
         (({"type": "item.completed", "item": {"type": "file_change", "changes": []}},),

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
 
-from patchq.core.model.ops import InContext, Occurrences, Op, ReplaceText
-from tests.helpers.ops import result
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patchq.core.model.ops import (
+    InContext,
+    InParagraph,
+    Occurrences,
+    Op,
+    PatchHunk,
+    Replace,
+    ReplaceText,
+)
+from tests.helpers.trees import batch, planned, result
 
 
 @pytest.mark.parametrize(
@@ -187,4 +199,111 @@ def test_what_is_not_there_already(before: str, op: Op, after: str) -> None:
     ],
 )  # fmt: skip
 def test_in_context(before: str, op: Op, after: str) -> None:
+    assert result(before, op) == after
+
+
+# ---------------------------------------------------------------- where characters stand
+
+
+# ------------------------------------------------------------ damaged edits
+
+WORDS = ("one", "two", "f('x')", "}", "if y:")
+LINES = st.lists(
+    st.tuples(st.sampled_from(["", "  ", "    "]), st.sampled_from(WORDS)).map("".join),
+    min_size=2, max_size=8,
+)  # fmt: skip
+Slip = Callable[[str], str]
+SLIPS: tuple[Slip, ...] = (
+    lambda line: line,
+    lambda line: line + "  ",
+    lambda line: "  " + line,
+    lambda line: line.removeprefix("  "),
+    lambda line: line.replace("'", "’"),
+    lambda line: line + "\r",
+)
+FORMS: tuple[Callable[[str, str], Op], ...] = (
+    Replace,
+    ReplaceText,
+    Occurrences,
+    PatchHunk,
+    lambda old, new: ReplaceText(old.removesuffix("\n"), new.removesuffix("\n")),
+)
+
+
+@given(LINES, st.data(), st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_a_damaged_edit_lands_in_a_place_that_it_quotes_or_is_refused(
+    lines: list[str], data: st.DataObject, end: str, open_end: bool
+) -> None:
+    start = data.draw(st.integers(0, len(lines) - 1))
+    stop = data.draw(st.integers(start + 1, len(lines)))
+    slip, form = data.draw(st.sampled_from(SLIPS)), data.draw(st.sampled_from(FORMS))
+    old = lines[start:stop]
+    new = [*old, "    fresh()"]
+
+    def written(*there: str) -> str:
+        text = end.join([*there, ""])
+        return text.removesuffix(end) if open_end and form is not PatchHunk else text
+
+    halves = ("".join(slip(line) + "\n" for line in half) for half in (old, new))
+    done = planned(written(*lines), batch(form(*halves)))
+    stripped = [line.strip() for line in lines]
+    places = [
+        i + len(old)
+        for i in range(len(lines))
+        if stripped[i : i + len(old)] == [line.strip() for line in old]
+    ]
+    for change in done.changes:
+        assert change.after is not None
+        got = change.after.decode()
+        told = [line.removesuffix("\r") for line in got.split("\n")]
+        assert any(
+            [line.strip() for line in told if line.strip()]
+            == [*stripped[:at], "fresh()", *stripped[at:]]
+            for at in places
+        )
+        assert {line for line in told if line.strip() != "fresh()"} <= {*lines, ""}
+        assert got.count("\r\n") == (got.count("\n") if end == "\r\n" else 0)
+
+
+def test_thousands_of_calls_in_a_long_file() -> None:
+    text = "".join(f"line {i} “x”\r\n" for i in range(20_000))
+    ops = [ReplaceText(f"line {i} “x”\n", f"l {i}\n") for i in range(0, 20_000, 40)]
+    assert result(text, *ops).count("l ") == 500
+
+
+# ---------------------------------------------------------------- contextual edits by paragraph
+
+
+TEXT = "The API is old. Use it.\n\nThe CLI is old. Do not.\n"
+API = "contains('API')"
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "after"),
+    [
+        (TEXT, InParagraph(API, "old", "new"), TEXT.replace("old", "new", 1)),
+        (TEXT, InParagraph("contains('The')", "old", "new"), "match.ambiguous"),
+        (TEXT, InParagraph("contains('The')", "old", "n", every=True), TEXT.replace("old", "n")),
+        (TEXT, InParagraph("contains('The')", "old", "n", window=(3, 3)),
+         "The API is old. Use it.\n\nThe CLI is n. Do not.\n"),
+        (TEXT, InParagraph(f"!{API} && contains('is')", "old", "new"),
+         "The API is old. Use it.\n\nThe CLI is new. Do not.\n"),
+        (TEXT, InParagraph(API, "old", "new", distance=4), TEXT.replace("old", "new", 1)),
+        (TEXT, InParagraph(API, "old", "new", distance=3), "match.none"),
+        (TEXT, InParagraph(API, "Do", "Did"), "match.none"),
+        (TEXT, InParagraph(API, None, "Gone.", sentences=1),
+         "Gone. Use it.\n\nThe CLI is old. Do not.\n"),
+        (TEXT, InParagraph(API, None, "Gone.", sentences=2), "match.none"),
+        ("é API aaa\n", InParagraph(API, "aa", "b"), "match.ambiguous"),
+        ("é API é old\r\n", InParagraph(API, "old", "a\nb"), "é API é a\r\nb\r\n"),
+        ("API x y\n", InParagraph(API, "x", "x y"), "already"),
+        (" " * 50_000 + "\nAPI x\n", InParagraph(API, "x", "y"), " " * 50_000 + "\nAPI y\n"),
+    ],
+    ids=[
+        "the paragraph decides", "two places", "all", "the window decides", "a predicate",
+        "near enough", "too far", "another paragraph", "a sentence", "another number of sentences",
+        "places that overlap", "line ends and letters", "already there", "a long blank line",
+    ],
+)  # fmt: skip
+def test_paragraph(before: str, op: InParagraph, after: str) -> None:
     assert result(before, op) == after

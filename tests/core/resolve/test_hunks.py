@@ -11,7 +11,7 @@ from patchq.core.model.ops import InsertAt, PatchHunk
 from patchq.core.resolve import hunks
 from patchq.core.resolve.ladder import Found, Missed, replaced
 from patchq.core.text.lines import Text
-from tests.helpers.ops import batch, plan, result
+from tests.helpers.trees import batch, planned, result
 
 TWICE = "class A\n  x\nclass B\n  x\n"
 
@@ -66,8 +66,8 @@ def test_insert_at(before: str, op: InsertAt, after: str) -> None:
 
 
 def test_an_insertion_by_number_is_blind() -> None:
-    assert plan("a\n", batch(InsertAt(1, "x\n"))).blind == ("f.txt",)
-    assert plan("a\n", batch(PatchHunk("a\n", "b\n"))).blind == ()
+    assert planned("a\n", batch(InsertAt(1, "x\n"))).blind == ("f.txt",)
+    assert planned("a\n", batch(PatchHunk("a\n", "b\n"))).blind == ()
 
 
 def chunks(dice: random.Random) -> list[PatchHunk]:

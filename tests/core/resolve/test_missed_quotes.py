@@ -8,6 +8,7 @@ import pytest
 
 from patchq.core.model.ops import (
     Anchored,
+    InParagraph,
     InsertAt,
     Occurrences,
     Op,
@@ -25,6 +26,7 @@ from patchq.core.resolve.places import LineRange
 from patchq.core.resolve.refusals import Scene
 from patchq.core.text.lines import Text
 from tests.helpers.trees import PATH, RULES, DictTree, edits, planned, told, written
+from tests.helpers.trees import batch as ops_of
 
 PLACES = LineRange(2, 3, [b"a"], [b"b"]), LineRange(4, 5, [b"a"], [b"b"])
 ANCHORED = Anchored("replace", "line_pattern", "a", None, "b\n")
@@ -209,3 +211,28 @@ def test_what_diagnosis_may_cost_has_a_bound() -> None:
     assert all(problem.line for problem in problems)
     assert plain == sorted(plain)
     assert 0 < plain.count(True) < 400
+
+
+# -------------------------------- what a refused edit of any form is told
+
+
+@pytest.mark.parametrize(
+    ("op", "code", "said"),
+    [
+        (ReplaceText("x", "y", 3, stated=True), "match.count", "2 times"),
+        (Occurrences("x", "y", (3,)), "match.none", "2 times"),
+        (ReplaceText("x", "y"), "match.ambiguous", "2"),
+        (ReplaceText("q", "y"), "match.none", "f.txt"),
+        (InsertAt(9, "y\n"), "match.none", "2 lines"),
+        (InParagraph("contains('x')", "x", "y"), "match.ambiguous", "lines 1, 2"),
+        (InParagraph("contains('x')", "q", "y"), "match.none", "f.txt"),
+        (PatchHunk("", "y\n"), "match.none", "quotes none"),
+        (Anchored("delete", "line_pattern", "q", None, ""), "anchor.none", "'q'"),
+    ],
+)
+def test_refusal(op: Op, code: str, said: str) -> None:
+    [problem] = planned("x a\nx b\n", ops_of(op)).problems
+    assert problem.code == code
+    assert said in problem.message
+    assert problem.hint
+    assert problem.edit == "1"

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import random
-import subprocess
 import tempfile
 from pathlib import Path
+from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from patchq.core.model.values import FileChange
-from patchq.core.text.line_diff import line_diff
+from patchq.core.model.values import FileChange, Hunk
+from patchq.core.text.binary_patch import BadDelta, patched
+from patchq.core.text.line_diff import known_diff, line_diff, whole_lines
+from patchq.core.text.lines import split_lines
 from patchq.core.text.unified import unified
 from patchq.gate.report.document import size
+from tests.helpers.command import patchq, report
 from tests.helpers.effort import effort
+from tests.helpers.gitrepo import commit_files, git, make_repo
 
 # ---------------------------------------------------------------- line_diff
 
@@ -84,12 +88,6 @@ def test_unique_lines_hold_a_diff_together_that_is_too_large_to_be_exact() -> No
 # ---------------------------------------------------------------- unified
 
 
-def git(directory: Path, *arguments: str, stdin: bytes = b"") -> bytes:
-    done = subprocess.run(["git", *arguments], cwd=directory, input=stdin, capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
-
-
 def applied(directory: Path, changes: list[FileChange]) -> dict[str, bytes]:
     """The files that `git apply` leaves when it gets the diff of `changes`."""
     for change in changes:
@@ -99,7 +97,7 @@ def applied(directory: Path, changes: list[FileChange]) -> dict[str, bytes]:
             path.write_bytes(change.before)
     patch = unified(changes).encode("utf-8", "surrogateescape")
     if patch:
-        git(directory, "apply", "--whitespace=nowarn", "-", stdin=patch)
+        git("apply", "--whitespace=nowarn", "-", cwd=directory, stdin=patch)
     files = (path for path in directory.rglob("*") if path.is_file())
     return {str(path.relative_to(directory)): path.read_bytes() for path in files}
 
@@ -159,3 +157,112 @@ def test_sizes(changes: list[FileChange], expected: tuple[int, int, int]) -> Non
     bare = size(diff)
     assert bare is not None
     assert (bare.files, bare.added, bare.deleted) == (len(changes), 0, 0)
+
+
+# -------------------------------- the hunks that a change is known to have lead to its diff
+
+
+CUT_PIECES = st.sampled_from(
+    [b"a\n", b"b\n", b"\n", b"\r\n", b"cd", b"e", b"long line\n", b"\xff\n"]
+)
+CUT_TEXTS = st.lists(CUT_PIECES, max_size=20).map(b"".join)
+
+
+@st.composite
+def edited(draw: st.DrawFn) -> tuple[bytes, bytes, list[Hunk]]:
+    """A text, what replacements of some of its bytes make of it, and these."""
+    before = draw(CUT_TEXTS)
+    offsets = st.integers(0, len(before))
+    spans = sorted(draw(st.lists(st.tuples(offsets, offsets).map(sorted), max_size=6)))
+    hunks: list[Hunk] = []
+    for start, end in spans:
+        if not hunks or hunks[-1].end <= start:
+            hunks.append(Hunk(start, end, draw(CUT_TEXTS.map(lambda text: text[:8]))))
+    after, position = b"", 0
+    for hunk in hunks:
+        after += before[position : hunk.start] + hunk.new
+        position = hunk.end
+    return before, after + before[position:], hunks
+
+
+@given(edited())
+@example((b"a\nb\n", b"a\na\nb\n", [Hunk(0, 0, b"a\n")]))
+@example((b"p\nq\ng\n", b"g\np\nq\n", [Hunk(0, 4, b""), Hunk(6, 6, b"p\nq\n")]))
+@example((b"a\nb\na\nc\n", b"b\na\nc\na\n", [Hunk(0, 2, b""), Hunk(8, 8, b"a\n")]))
+def test_the_diff_of_known_hunks_is_the_diff_of_the_texts(
+    change: tuple[bytes, bytes, list[Hunk]],
+) -> None:
+    before, after, hunks = change
+    lines = whole_lines(before, after, hunks)
+    a, b = split_lines(before), split_lines(after)
+    assert known_diff(a, b, lines) == line_diff(a, b)
+    assert unified([FileChange("a", before, after, hunks=lines)]) == unified(
+        [FileChange("a", before, after)]
+    )
+
+
+# ---------------------------------------------------------------- bytes told by what a file held
+
+
+BASE = b"0123456789" * 30
+COPY = b"\x91\x05\x0a"
+"""Copy ten bytes from the sixth on."""
+MOST = 1000
+
+
+def delta(of: int, makes: int, pieces: bytes) -> bytes:
+    return number(of) + number(makes) + pieces
+
+
+def number(value: int) -> bytes:
+    return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80]) + number(value >> 7)
+
+
+BAD = {
+    "nothing": b"",
+    "another base": delta(299, 10, COPY),
+    "a size without an end": b"\xff" * 20,
+    "more than it says": delta(300, 9, COPY),
+    "less than it says": delta(300, 11, COPY),
+    "an instruction that is none": delta(300, 10, b"\0" + COPY),
+    "copied from behind the end": delta(300, 20, b"\x93\x20\x01\x14"),
+    "cut in a copy": delta(300, 10, COPY[:2]),
+    "very many pieces": delta(300, 200_000, b"\x90\x01" * 200_000),
+    "too much": delta(300, MOST + 1, COPY * 101),
+}
+
+
+@pytest.mark.parametrize("data", BAD.values(), ids=BAD)
+def test_what_is_no_delta_of_the_file(data: bytes) -> None:
+    with pytest.raises(BadDelta):
+        patched(BASE, data, MOST if len(data) < MOST else len(data))
+
+
+def test_no_bytes_make_more_than_they_may() -> None:
+    random, made = Random(5), 0
+    for _ in range(3000):
+        data = delta(300, random.randrange(900), random.randbytes(random.randrange(12)))
+        try:
+            made += len(patched(BASE, data, MOST)) <= MOST
+        except BadDelta:
+            continue
+    assert made
+
+
+def test_what_git_tells_by_a_delta_lands_on_its_base_alone(tmp_path: Path) -> None:
+    random = Random(1)
+    old = b"\0" + random.randbytes(9000)
+    new = old[:3000] + b"another middle" + old[2500:] + random.randbytes(50)
+    repo = make_repo(tmp_path / "repo", {"x.bin": old})
+    patchq("init", cwd=repo)
+    (repo / "x.bin").write_bytes(new)
+    diff = git("diff", "--binary", cwd=repo) + "\n"
+    assert "\ndelta " in diff.split("literal")[0]
+    git("checkout", "-q", ".", cwd=repo)
+    patchq("apply", "-", cwd=repo, stdin=diff)
+    blob = git("hash-object", "--stdin", cwd=repo, stdin=new)
+    assert git("rev-parse", "patchq/response:x.bin", cwd=repo) == blob
+    commit_files(repo, {"x.bin": old[:-1]})
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: late\n---\n{diff}", code=1)
+    (problem,) = report(repo / ".patchq", "late")["problems"]
+    assert (problem["code"], problem["path"]) == ("conflict.base", "x.bin")

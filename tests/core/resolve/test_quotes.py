@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from patchq.core.model.ops import Replace
 from patchq.core.resolve import places
-from patchq.core.resolve.ladder import Found, Missed, present, resolve
+from patchq.core.resolve.ladder import Found, Missed, Rewrite, present, resolve
 from patchq.core.resolve.levels import (
     LEVELS,
     Lines,
+    Quote,
+    Unwritable,
+    elided,
 )
-from patchq.core.text.lines import Text
+from patchq.core.text.lines import BOM, Text
 from tests.helpers.trees import RULES, edits, planned, written
 
 # ------------------------------------------------------------ every name
@@ -215,3 +222,113 @@ def lines(text: str) -> Lines:
 
 
 # ------------------------------------------------------------ against an independent oracle
+
+
+# ---------------------------------------------------------------- what is written
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (b"a \nb\t\nc\n", "a\nb\nc\n", "a\nb\nC\n", b"a \nb\t\nC\n"),
+        (b"a \nb\nc\n", "a\nb\nc\n", "b\na\nc\n", b"b\na \nc\n"),
+        (b"a \nb\nc\n", "a\nb\nc\n", "a\nb\na\n", b"a \nb\na \n"),
+        (b"x \ny\nz\nx\t\n", "x\ny\nz\nx\n", "x\nx\ny\nz\n", b"x \nx\t\ny\nz\n"),
+        (b"a\nb\n\nc\n", "a\nb\n \nc\n", " \na\nb\nc\n", b"\na\nb\nc\n"),
+        (b"  a\n   \n  b\n", "a\n\nb\n", "a\n\n\nb\n", b"  a\n   \n\n  b\n"),
+        (b"a\r\nb\nc\r\n", "a\nb\nc\n", "b\na\nx\nc\n", b"b\na\r\nx\r\nc\r\n"),
+        (b"a\nb\r\nc\n", "b\n", "x\ny\n", b"a\nx\ny\nc\n"),
+        (b"a\rb\nc\n", "a\rb\n", "a\rb\nx\n", b"a\rb\nx\nc\n"),
+        (BOM + b"a\nb\n", "a\n", "A\n", BOM + b"A\nb\n"),
+        (BOM + b"a\n", "a\n", "x\na\n", BOM + b"x\na\n"),
+        (b"\xe9\na\n", "a\n", "b\n", b"\xe9\nb\n"),
+        (b"a\nb", "b\n", "B\n", b"a\nB"),
+        (b"a\nb", "b\n", "b\nc\n", b"a\nb\nc"),
+        (b"a\r\nb", "b\n", "b\nc\n", b"a\r\nb\r\nc"),
+        (b"a\nb", "b\n", "", b"a"),
+        (b"a\r\nb", "b\n", "", b"a"),
+        (b"a\nb", "a\nb\n", "b\na\n", b"b\na"),
+        (b"a\nb", "a\n", "", b"b"),
+        (b"a", "a\n", "", b""),
+        (b"a\nb\r", "a\n", "A\n", b"A\nb\r"),
+        (b"a\n\nb", "b\n", "", b"a\n"),
+        ("é\nb\n".encode(), "é\nb\n", "é\nü\n", "é\nü\n".encode()),
+    ],
+    ids=[
+        "trailing blanks", "a moved line", "a line that comes twice",
+        "the one that goes away is moved", "a moved blank line", "blanks on a blank line",
+        "a moved line's end", "new lines take the most frequent end", "lone CR", "BOM",
+        "behind a BOM", "bytes that are no UTF-8", "last line changed", "line behind the last",
+        "the same with CRLF",
+        "last line deleted", "the same with CRLF", "last line moved up", "first line deleted",
+        "only line deleted", "a last lone CR", "a blank line is last", "beyond ASCII",
+    ],
+)  # fmt: skip
+def test_own_bytes_are_kept(before: bytes, old: str, new: str, after: bytes) -> None:
+    assert written(before, (old, new)) == after
+
+
+def test_typography_that_the_file_has_plain_is_not_written() -> None:
+    text = Text(b"it's\n")
+    with pytest.raises(Unwritable, match="typographic"):
+        Rewrite(["it’s".encode()], ["it’s new".encode()]).at(text, 0)
+    (hunk,) = Rewrite([b"it's"], ["“new”".encode()]).at(text, 0)
+    assert hunk.new == "“new”\n".encode()
+
+
+# -------------------------------- quotes that leave lines out with `...`
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "elides"),
+    [
+        ("a\n...\nb", "a\n...\nc", True),
+        ("a\n  ...\nb\n…\nc", "a\n...\nb\n...\nd", True),
+        ("a\n...\n\n...\nb", "c\n...\n\n...\nb", True),
+        ("a\nb", "a\nb", False),
+        ("...\nb", "...\nc", False),
+        ("a\n...", "b\n...", False),
+        ("a\n...\n...\nb", "a\n...\n...\nc", False),
+        ("a\n...\nb", "a", False),
+        ("a\n...\nb", "a\n...\nb\n...\nc", False),
+        ("a\n...\nb", "\n...\n", False),
+        ("a\n....\nb", "c\n....\nb", False),
+        ("a\n...\n" * 99 + "b", "a\n...\n" * 99 + "c", False),
+    ],
+)
+def test_elides(old: str, new: str, elides: bool) -> None:
+    assert (
+        elided(Quote(old.encode().split(b"\n"), new.encode().split(b"\n"))) is not None
+    ) == elides
+
+
+PIECES = st.lists(
+    st.lists(st.sampled_from([b"a", b"b"]), min_size=1, max_size=2), min_size=2, max_size=3
+)
+
+
+@given(st.lists(st.sampled_from([b"a", b"b", b"c"]), max_size=9), PIECES, st.data())
+def test_a_chain_is_taken_only_if_all_chains_give_its_bytes(
+    there: Lines, old: list[Lines], data: st.DataObject
+) -> None:
+    new = [data.draw(st.sampled_from([segment, [b"X"], [*segment, b"Y"]])) for segment in old]
+    results = set()
+    for starts in combinations(range(len(there) + 1), len(old)):
+        ends = [start + len(segment) for start, segment in zip(starts, old, strict=True)]
+        fits = all(there[s:e] == p for s, e, p in zip(starts, ends, old, strict=True))
+        if fits and all(e <= s for e, s in zip(ends, starts[1:], strict=False)):
+            lines = list(there)
+            for s, e, p in reversed(list(zip(starts, ends, new, strict=True))):
+                lines[s:e] = p
+            results.add(b"".join(line + b"\n" for line in lines))
+    before = b"".join(line + b"\n" for line in there)
+    halves = ["\n...\n".join(b"\n".join(p).decode() for p in half) + "\n" for half in (old, new)]
+    found = resolve(Text(before), Replace(halves[0], halves[1]), LEVELS)
+    if isinstance(found, Missed):
+        assert found.why == ("ambiguous" if results else "none")
+        assert len(results) != 1
+    elif not found.already:
+        done = before
+        for hunk in reversed(found.hunks):
+            done = done[: hunk.start] + hunk.new + done[hunk.end :]
+        assert results == {done}

@@ -1,0 +1,380 @@
+"""What edit calls say, with and without the name of their tool."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from patchq.core.formats.envelope.api_json import ToolCall
+from patchq.core.formats.format import Document, UnreadableEdit
+from patchq.core.formats.json.grammar import read_call
+from patchq.core.model.ops import (
+    Anchored,
+    Create,
+    InContext,
+    InParagraph,
+    InsertAt,
+    Occurrences,
+    Op,
+    ReplaceText,
+    Write,
+)
+from patchq.core.text import jsonish
+from tests.helpers.reading import refused, said
+
+UNREADABLE = "unreadable_edit"
+ONCE = ReplaceText("x\n", "y\n")
+
+
+def call(**members: Any) -> dict[str, Any]:
+    return {"path": "a.py", "old_str": "x\n", "new_str": "y\n", **members}
+
+
+def named(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"name": tool, "input": arguments}
+
+
+def case(name: str, value: Any, *ops: Op) -> Any:
+    return pytest.param(value, list(ops), id=name)
+
+
+@pytest.mark.parametrize(
+    ("value", "ops"),
+    [
+        case("camel", {"filePath": "a.py", "oldString": "x\n", "newString": "y\n"}, ONCE),
+        case("text", {"file": "a.py", "oldText": "x\n", "newText": "y\n"}, ONCE),
+        case("list", [call(), call(new_str="z")], ONCE, ReplaceText("x\n", "z")),
+        case("expected", call(expected_replacements=3), ReplaceText("x\n", "y\n", 3, stated=True)),
+        case("expected as a float", call(expectedReplacements=2.0),
+            ReplaceText("x\n", "y\n", 2, stated=True)),
+        case("all", call(replace_all=True), ReplaceText("x\n", "y\n", None)),
+        case("not all", call(replace_all=False), ONCE),
+        case("multiple", call(allow_multiple=True), ReplaceText("x\n", "y\n", None)),
+        case("unused members are null", call(file_text=None, insert_line=None), ONCE),
+        case("an empty old text creates", call(old_str=""), Create("y\n")),
+        case("escapes stay", call(old_str="a\\nb"), ReplaceText("a\\nb", "y\n")),
+        case("CRLF and blanks stay", call(old_str=" a \r\n"), ReplaceText(" a \r\n", "y\n")),
+        case("markers are text", call(new_str="<<<<<<< SEARCH\n"),
+             ReplaceText("x\n", "<<<<<<< SEARCH\n")),
+        # several edits of one file
+        case(
+            "edits",
+            {"file_path": "a.py", "edits": [
+                {"old_string": "x\n", "new_string": "y\n"},
+                {"old_string": "p", "new_string": "q", "replace_all": True},
+            ]},
+            ONCE, ReplaceText("p", "q", None),
+        ),
+        case(
+            "edits as a text",
+            {"path": "a.py", "edits": json.dumps([{"old_string": "x\n", "new_string": "y\n"}])},
+            ONCE,
+        ),
+        # the text-editor tool
+        case("create", {"command": "create", "path": "a.py", "file_text": "t"}, Create("t")),
+        case("insert", {"command": "insert", "path": "a.py", "insert_line": 0, "insert_text": "t"},
+             InsertAt(0, "t\n")),
+        case("the command decides", call(command="str_replace", file_text=""), ONCE),
+        case("insert_line alone", {"path": "a.py", "insert_line": 1, "new_str": "t"},
+             InsertAt(1, "t\n")),
+        case("view", [{"command": "view", "path": "a.py", "old_str": None}, call()], ONCE),
+        # named
+        case("Edit", named("Edit", **call()), ONCE),
+        case("an unknown name with the keys of an edit", named("find_and_change", **call()), ONCE),
+        case("Write", named("Write", file_path="a.py", content="t"), Write("t")),
+        case("write_file", named("write_file", file_path="a.py", content=""), Write("")),
+        case("writeFile", named("writeFile", filePath="a.py", contents="t"), Write("t")),
+        case("create by new text", named("create_file", path="a.py", new_str="t"), Create("t")),
+        case("functionCall", {"functionCall": {"name": "replace", "args": call()}}, ONCE),
+        case("a message's calls",
+             {"role": "assistant", "content": None, "tool_calls": [
+                 {"id": "1", "type": "function",
+                  "function": {"name": "edit", "arguments": json.dumps(call())}}]}, ONCE),
+        case("the whole response is a file", {"file_path": "n.py", "content": "t"}, Write("t")),
+        case("or several", [{"file_path": "a.py", "content": "t"},
+                            {"file_path": "a.py", "content": "u"}], Write("t"), Write("u")),
+    ],
+)  # fmt: skip
+def test_parses_to(value: Any, ops: list[Op]) -> None:
+    assert [op for _, op in said(value)] == ops
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        named("view_file", path="a.py"), named("Read", file_path="a.py"), named("LS", path="src/"),
+        named("grep_search", path="src/", pattern="x"), named("openFile", path="a.py"),
+        named("think", thought="hm"), named("run", command="ls"),
+        named("str_replace_based_edit_tool", command="view", path="a.py"),
+        {"command": "view", "path": "a.py"}, {"path": "/users", "content": "x", "sha": "y"},
+        {"file_path": "no path here", "content": "x"}, {"name": "read", "arguments": "notes.txt"},
+        {"name": "run", "arguments": "{cut"},
+    ],
+)  # fmt: skip
+def test_is_no_edit(value: Any) -> None:
+    assert said(value) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        call(new_str=None), call(old_str=1), call(path=None), call(path=""), call(path="src/"),
+        call(path=7), call(file="src/b.py"), call(oldStr="z"), call(old_string="z"),
+        call(expected_replacements=0), call(expected_replacements="2"),
+        call(expected_replacements=True), call(replace_all="yes"), call(insert_line=3),
+        call(command="undo_edit"), {"command": "undo_edit", "path": "a.py"},
+        {"command": "create", "path": "a.py"},
+        {"command": "insert", "path": "a.py", "new_str": "t"},
+        {"command": "insert", "path": "a.py", "insert_line": -1, "new_str": "t"},
+        call(edits=[call()]), {"path": "a.py", "edits": [{"new_string": "y"}]},
+        {"path": "a.py", "edits": [call(), 3]}, {"path": "a.py", "edits": '[{"old_str": "x"'},
+        call(more=[call()]), {"path": "a.py", "edits": [{"line": 3, "text": "x"}]},
+        named("touch_file", path="a.py"), named("remember", text="t"),
+        named("edit_file", path="a.py", content="t"),
+        named("apply_patch", input="*** Begin Patch\n*** End Patch"),
+        named("run", command="apply <<E\n*** Begin Patch\n"),
+        {"name": "Edit", "arguments": '{"path": "a.py", "o'},
+        {"name": "go", "arguments": '{"old_str": "x", }}'},
+        {"answer": {"old_str": "x", "new_str": "y"}}, {"response": "a.py\n<<<<<<< SEARCH\n"},
+    ],
+)  # fmt: skip
+def test_is_unreadable(value: Any) -> None:
+    assert refused(value) == (UNREADABLE, 1)
+
+
+def test_text_of_a_file_without_a_tool_is_read_only_alone() -> None:
+    file = json.dumps({"path": "a.py", "content": "t"})
+    assert said(f"\n```json\n{file}\n```\n") == [("a.py", Write("t"))]
+    assert refused(f"Look:\n{file}") == (UNREADABLE, 2)
+    assert refused(f"{file}\nDone.") == (UNREADABLE, 1)
+
+
+def test_a_call_takes_the_lines_of_the_call() -> None:
+    doc = Document([], {"a.py"}.__contains__)
+    arguments = jsonish.parse(json.dumps(call(), indent=2))
+    piece = read_call(doc, ToolCall("Edit", arguments, (7, 8)))
+    assert piece is not None
+    assert [(e.path, e.op, e.at) for e in piece.edits] == [("a.py", ONCE, (7, 8))]
+    assert read_call(doc, ToolCall("view", jsonish.parse('{"path": "a.py"}'), (1, 1))) is None
+    with pytest.raises(UnreadableEdit) as caught:
+        read_call(doc, ToolCall("Edit", jsonish.parse("{}"), (7, 8)))
+    assert caught.value.problem.line == 7
+
+
+# ---------------------------------------------------------------- what edit scripts say
+
+
+UNREADABLE = "unreadable_edit"
+RE = "import re\n"
+LINE = {"type": "line_pattern", "selected": "    import os"}
+
+
+def edit(type: str | None = "insert_after", anchor: Any = LINE, **members: Any) -> dict[str, Any]:
+    content = {} if type == "delete" else {"content": RE}
+    return {"type": type, "anchor": anchor, **content, **members}
+
+
+def script(*items: Any, **members: Any) -> dict[str, Any]:
+    return {"file": "a.py", "edits": list(items), **members}
+
+
+def anchored(value: Any) -> Anchored:
+    ((path, op),) = said(script(value))
+    assert path == "a.py"
+    assert isinstance(op, Anchored)
+    return op
+
+
+@pytest.mark.parametrize(
+    ("value", "op"),
+    [
+        (edit("insert_before", {"type": "import_statement", "selected": "import os", "line": 3}),
+            Anchored("insert_before", "import_statement", "import os", None, RE, line=3)),
+        (edit("delete", {"type": "decorator", "pattern": "@cache"}),
+            Anchored("delete", "decorator", "@cache", None, "")),
+        (edit("delete", content=None),
+            Anchored("delete", "line_pattern", "    import os", None, "")),
+        (edit("replace", {"type": "function_definition", "name": "run"}, scope="line"),
+            Anchored("replace", "function_definition", None, "run", RE, scope="line")),
+        (edit("replace", {"type": "class_definition", "selected": "class A:", "name": "A",
+                          "scope": "definition", "candidates": ["class A:", "class B:"]}),
+            Anchored("replace", "class_definition", "class A:", "A", RE, scope="definition",
+                     candidates=("class A:", "class B:"))),
+        (edit(anchor={"type": "line_pattern", "pattern": "os", "selected": "import os\n"}),
+            Anchored("insert_after", "line_pattern", "import os", None, RE)),
+        (edit(anchor={"type": "line_pattern", "selected": "x = (\n    1,\n)", "candidates": []}),
+            Anchored("insert_after", "line_pattern", "x = (\n    1,\n)", None, RE)),
+    ],
+)  # fmt: skip
+def test_script_parses_to(value: Any, op: Anchored) -> None:
+    assert anchored(value) == op
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [("x", "x\n"), ("x\n", "x\n"), ("x\r\n", "x\r\n")],
+)
+def test_one_final_newline_ends_the_content(content: str, lines: str) -> None:
+    assert anchored(edit(content=content)).content == lines
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        edit("insert"), edit(type=None), edit(anchor="import os"), edit(anchor={"selected": "x"}),
+        edit(anchor={"type": "method", "selected": "x"}),
+        edit(anchor={"type": "line_pattern", "name": "x"}), edit(anchor={**LINE, "selected": 3}),
+        edit(anchor={**LINE, "line": 0}), edit(anchor={**LINE, "line": "3"}),
+        edit(anchor={**LINE, "candidates": [{"line": 3}]}), edit(content=""), edit(content=["x"]),
+        edit("delete", content="x"), edit("replace", scope="all"), edit(confidence="high"),
+    ],
+)  # fmt: skip
+def test_script_edit_is_unreadable(value: Any) -> None:
+    assert refused(script(edit(), value)) == (UNREADABLE, 1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        script(edit(), "x"), script(edit(), old_str="x"), script(edit(), more=[{"old_str": "x"}]),
+        edit(), [script(edit()), {"file": "a.py", "edits": [{"type": "x"}]}],
+    ],
+)  # fmt: skip
+def test_script_is_unreadable(value: Any) -> None:
+    assert refused(value) == (UNREADABLE, 1)
+
+
+# ---------------------------------------------------------------- what indexed
+
+
+UNREADABLE = "unreadable_edit"
+
+
+def change(**members: Any) -> dict[str, Any]:
+    return {"type": "modification", "target": "x", "replacement": "y", **members}
+
+
+def addition(**members: Any) -> dict[str, Any]:
+    return {"type": "addition", "afterText": "x", "insertion": "y", **members}
+
+
+def pattern(**members: Any) -> dict[str, Any]:
+    return {"before": "b", "target": "x", "after": "a", **members}
+
+
+def context(**members: Any) -> dict[str, Any]:
+    return {
+        "type": "modification", "searchPattern": pattern(), "replacement": "y", **members,
+    }  # fmt: skip
+
+
+def paragraph(**members: Any) -> dict[str, Any]:
+    searched = {"paragraph": "contains('p')", "target": "x", **members}
+    return context(searchPattern=searched)
+
+
+def response(*items: Any, **members: Any) -> dict[str, Any]:
+    return {"file": "a.py", "edits": list(items), **members}
+
+
+def contexts(*items: Any, **members: Any) -> dict[str, Any]:
+    return {"file": "a.py", "contextualEdits": list(items), **members}
+
+
+@pytest.mark.parametrize(
+    ("value", "op"),
+    [
+        (change(occurrences=[3, 1]), Occurrences("x", "y", (1, 3))),
+        (change(occurrences=[1.0, 1]), Occurrences("x", "y", (1,))),
+        (change(occurrence=2), Occurrences("x", "y", (2,))),
+        (change(replacement=""), Occurrences("x", "")),
+        (change(type=None), Occurrences("x", "y")),
+        ({"type": "deletion", "target": "x", "occurrences": [2]}, Occurrences("x", "", (2,))),
+        (addition(), Occurrences("x", "y", None, insert=True)),
+        (change(target="a\\nb \r\n"), Occurrences("a\\nb \r\n", "y")),
+    ],
+)  # fmt: skip
+def test_indexed_edit_parses_to(value: Any, op: Op) -> None:
+    assert said(response(value)) == [("a.py", op)]
+
+
+@pytest.mark.parametrize(
+    ("value", "op"),
+    [
+        (context(searchPattern={"target": "x"}), InContext("", "x", "", "y")),
+        (context(searchPattern=pattern(before=None)), InContext("", "x", "a", "y")),
+        (context(all=True), InContext("b", "x", "a", "y", every=True)),
+        ({"type": "addition", "searchPattern": {"before": "b", "after": "a"}, "insertion": "y"},
+            InContext("b", "", "a", "y")),
+        (paragraph(), InParagraph("contains('p')", "x", "y")),
+        (paragraph(maxDistance=50), InParagraph("contains('p')", "x", "y", distance=50)),
+        (paragraph(target=None, sentences=2), InParagraph("contains('p')", None, "y", sentences=2)),
+        (context(type="deletion", replacement=None,
+                 searchPattern={"paragraph": "contains('p')", "sentences": 1}),
+            InParagraph("contains('p')", None, "", sentences=1)),
+    ],
+)  # fmt: skip
+def test_contextual_edit_parses_to(value: Any, op: Op) -> None:
+    assert said(contexts(value)) == [("a.py", op)]
+
+
+@pytest.mark.parametrize(
+    ("hint", "window"),
+    [
+        ("approximately line 45-50", (45, 50)), ("approximately line 3", (3, 3)),
+        ("lines 10 to 12", (10, 12)), ("lines 10–12", (10, 12)), ("L10:12", (10, 12)),
+        ("~7", (7, 7)), (7.0, (7, 7)), ("near the top", None), ("line 12-10", None),
+        ("line 0", None), ("line 45 of 300", None), ("9" * 5000, None), (True, None),
+        ({"start": 1}, None),
+    ],
+)  # fmt: skip
+def test_line_hint_is_a_window_or_nothing(hint: Any, window: tuple[int, int] | None) -> None:
+    ((_, op),) = said(contexts(context(lineHint=hint)))
+    assert isinstance(op, InContext)
+    assert op.window == window
+
+
+# ---------------------------------------------------------------- unreadable
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        change(type="replace"), change(target=""), {"type": "modification", "target": "x"},
+        change(replacement=1), change(type="deletion"), change(insertion="z"),
+        addition(insertion=None), addition(afterText=None), change(occurrences=[0]),
+        change(occurrences=[1, "2"]), change(occurrences=[True]), change(occurrences="all"),
+        change(occurrence=1, occurrences=[2]), change(confidence=95), change(dependsOn=3),
+        change(id=["x"]), {"id": "1"},
+    ],
+)  # fmt: skip
+def test_indexed_edit_is_unreadable(value: Any) -> None:
+    assert refused(response(change(), value)) == (UNREADABLE, 1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        context(searchPattern="x"), change(), context(searchPattern={"before": "b"}),
+        context(searchPattern=pattern(regex=True)), context(searchPattern=pattern(sentences=1)),
+        context(replacement=None), context(all="yes"), context(occurrences=[1]),
+        {"type": "addition", "searchPattern": {}, "insertion": "y"}, paragraph(before="b"),
+        paragraph(target=None), paragraph(paragraph="has('x')"), paragraph(paragraph=""),
+        paragraph(maxDistance=-1),
+    ],
+)  # fmt: skip
+def test_contextual_edit_is_unreadable(value: Any) -> None:
+    assert refused(contexts(context(), value)) == (UNREADABLE, 1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"edits": [change()]}, contexts(), contexts(context(), contextualEdits=context()),
+        contexts(context(), edits=[{"from": "x"}]), change(file="a.py"),
+    ],
+)  # fmt: skip
+def test_object_is_unreadable(value: Any) -> None:
+    assert refused(value) == (UNREADABLE, 1)

@@ -1,0 +1,253 @@
+"""JSON as models write it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patchq.core.text import json_edit, quote, yamlio
+from patchq.core.text.jsonish import JsonError, parse
+from patchq.core.text.yamlio import Mapping, Scalar, YamlError
+from tests.helpers.plain_yaml import plain
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "cut"),
+    [
+        ("", 1, 1, True), ('{\n"a": 1', 2, 7, True), ('["a', 1, 4, True), ("[1 /* x", 1, 8, True),
+        ("{a: 1}", 1, 2, False), ("{'a': 1}", 1, 2, False), ('{"a" 1}', 1, 6, False),
+        ('{"a": 1,\n "a": 2}', 2, 2, False), ("[,]", 1, 2, False), ('["\\x"]', 1, 3, False),
+        ('["\\ud800"]', 1, 2, False), ("{} x", 1, 4, False), ("[" * 200, 1, 102, False),
+        ("[" + "9" * 500 + "]", 1, 2, False),
+    ],
+)  # fmt: skip
+def test_error_has_its_place(text: str, line: int, column: int, cut: bool) -> None:
+    with pytest.raises(JsonError) as caught:
+        parse(text)
+    assert (caught.value.line, caught.value.column, caught.value.cut) == (line, column, cut)
+
+
+@given(
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.text()),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_json_is_read_as_it_is(value: Any) -> None:
+    with suppress(UnicodeEncodeError):
+        json.dumps(value, ensure_ascii=False).encode()
+        assert parse(json.dumps(value)).plain() == value
+        assert parse(json.dumps(value, indent=1, ensure_ascii=False)).plain() == value
+
+
+@given(st.text(alphabet='{}[]",:1ae\\/*-.\n tru'))
+def test_every_text_is_read_or_refused(text: str) -> None:
+    node = None
+    with suppress(JsonError):
+        node = parse(text)
+    assert node is None or 1 <= node.line <= node.last <= text.count("\n") + 1
+
+
+# -------------------------------- a value that is put into a json text takes no other byte
+
+
+KEYS, HERE = ("servers", "p"), '"p": {"a": [1]}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("{}", f'{{"servers": {{ {HERE} }}}}'),
+        ("{\n}\n", f'{{"servers": {{ {HERE} }}\n}}\n'),
+        ('{"servers": {}}', f'{{"servers": {{{HERE}}}}}'),
+        ('{"a": 1.50, "servers": {"x": {}}}', f'{{"a": 1.50, "servers": {{{HERE},"x": {{}}}}}}'),
+        ('{\n\t"servers": {\n\t\t"x": "\\u00e9é"\n\t},\n\t"b": 1e3\n}\n',
+            f'{{\n\t"servers": {{\n\t\t{HERE},\n\t\t"x": "\\u00e9é"\n\t}},\n\t"b": 1e3\n}}\n'),
+        ('{\r\n "a": 1\r\n}\r\n', f'{{\r\n "servers": {{ {HERE} }},\r\n "a": 1\r\n}}\r\n'),
+        ('// "a": {\n{\n  "a": "//", // }\n  /* , */\n}\n',
+            f'// "a": {{\n{{\n  "servers": {{ {HERE} }},\n  "a": "//", // }}\n  /* , */\n}}\n'),
+        ("{ // nothing\n}", f'{{"servers": {{ {HERE} }} // nothing\n}}'),
+        ('{ /* a */ "a": [1,], }', f'{{ "servers": {{ {HERE} }}, /* a */ "a": [1,], }}'),
+    ],
+)  # fmt: skip
+def test_a_value_takes_no_other_byte(before: str, after: str) -> None:
+    assert json_edit.put(before, KEYS, {"a": [1]}) == after
+    assert json_edit.value_at(after, KEYS) == {"a": [1]}
+    assert json_edit.put(after, KEYS, {"a": [1]}) == after
+    assert json_edit.take_out(after, KEYS) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('{"servers": {"x": 1, "p": {}}}', '{"servers": {"x": 1}}'),
+        ('{"servers": {"x": 1, // a\n "p": {}, /* b */}}', '{"servers": {"x": 1, // a /* b */}}'),
+        ('{"servers": {"x": 1, "p": {}, "y": 2}}', '{"servers": {"x": 1, "y": 2}}'),
+        ('{\n "servers": {\n  "p": {}\n }\n}\n', None),
+        ('{\n "$schema": "x",\n "servers": {\n  "p": {}\n }\n}\n', None),
+        ('{\n "a": "x",\n "servers": {\n  "p": {}\n }\n}\n', '{\n "a": "x"\n}\n'),
+    ],
+)  # fmt: skip
+def test_what_others_wrote_stays(text: str, left: str | None) -> None:
+    assert json_edit.take_out(text, KEYS) == left
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"servers": []}', '{"servers": {}, "servers": {}}'])
+def test_a_text_without_a_place_for_it(text: str) -> None:
+    with pytest.raises(JsonError):
+        json_edit.put(text, KEYS, 1)
+
+
+# ---------------------------------------------------------------- yaml keeps what was written
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", True),
+        ("FALSE", False),
+        ("null", None),
+        ("~", None),
+        ("12", 12),
+        ("-3", -3),
+        ("1.5", 1.5),
+        ("1e3", 1000.0),
+        # what YAML 1.1 would make something else of
+        ("on", "on"),
+        ("yes", "yes"),
+        ("No", "No"),
+        ("007", "007"),
+        ("0x1f", "0x1f"),
+        ("1_000", "1_000"),
+        ("1:30", "1:30"),
+        ("2024-01-01", "2024-01-01"),
+        ("1e999", "1e999"),
+        (".inf", ".inf"),
+        ("9" * 100_000, "9" * 100_000),
+        # quoted is text
+        ("'true'", "true"),
+        ('"12"', "12"),
+        ('""', ""),
+    ],
+    ids=lambda v: repr(v)[:20],
+)
+def test_scalar_means_what_is_written(text: str, value: object) -> None:
+    node = yamlio.parse(f"key: {text}\n")
+    assert isinstance(node, Mapping)
+    scalar = node.entries[0][1]
+    assert isinstance(scalar, Scalar)
+    assert (scalar.value, type(scalar.value)) == (value, type(value))
+    assert scalar.text == text.strip("'\"")
+
+
+def test_nodes_know_their_places() -> None:
+    node = yamlio.parse("a: 1\nb:\n  - x\n  - {c: d}\n", first_line=10)
+    assert isinstance(node, Mapping)
+    items = node.entries[1][1]
+    assert isinstance(items, yamlio.Sequence)
+    inner = items.items[1]
+    assert isinstance(inner, Mapping)
+    assert (inner.line, inner.column) == (13, 5)
+    assert [(k.line, k.column) for k, _ in inner.entries] == [(13, 6)]
+    assert plain(node) == {"a": 1, "b": ["x", {"c": "d"}]}
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n"])
+def test_nothing_is_none_or_null(text: str) -> None:
+    assert plain(yamlio.parse(text)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message"),
+    [
+        ("a: b: c", 1, 5, "mapping values"), ("a: 'x\n", 2, 1, "unexpected end"),
+        ("ä: ö\nb: \x01", 2, 4, "U+0001"), ("a: *b", 1, 4, "undefined alias"),
+        ("a: &a [*a]", 1, 4, "nested deeper"), ("a: !!python/object:os.system x", 1, 4, "tag"),
+        ("a: !!binary aGk=", 1, 4, "tag"), ("a: 1\n---\nb: 2\n", 2, 1, "another document"),
+        ("{[a]: 1}", 1, 2, "key"), ("[" * 500, 1, 51, "nested deeper"),
+        ("- " * 500, 1, 101, "nested deeper"), ("a: 1\na: 2\n", 2, 1, "line 1"),
+        ("x:\n  a: 1\n  b: 2\n  a: 3\n", 4, 3, "line 2"),
+    ],
+    ids=lambda v: repr(v)[:24],
+)  # fmt: skip
+def test_what_is_refused(text: str, line: int, column: int, message: str) -> None:
+    with pytest.raises(YamlError) as caught:
+        plain(yamlio.parse(text))
+    assert message in caught.value.message
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_alias_bomb_is_refused_before_it_grows() -> None:
+    bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{c}: &{c} [{','.join([f'*{before}'] * 9)}]\n"
+        for before, c in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    with pytest.raises(YamlError, match="more than"):
+        yamlio.parse(bomb)
+
+
+@pytest.mark.parametrize(
+    ("text", "fine"),
+    [
+        ("a: 1\n---\nb: !custom x\n", True), ("", True), ("a: [1\n", False), ("a:\n\t- x\n", False),
+    ],
+)  # fmt: skip
+def test_syntax_error_judges_the_stream_alone(text: str, fine: bool) -> None:
+    assert (yamlio.syntax_error(text) is None) == fine
+
+
+# ---------------------------------------------------------------- quotations
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain é 𝕏", "plain é 𝕏"), ("a\tb\r\nc", "a\\tb\\r\\nc"),
+        ("\x00\x1b[31m\x7f\x9b", "\\x00\\x1b[31m\\x7f\\x9b"),
+        ("\u202eabc\u2066\u200d\ufeff\u2028", "\\u202eabc\\u2066\\u200d\\ufeff\\u2028"),
+        ("\U000e0041", "\\U000e0041"), ("\udcff", "\\xff"), ("\ud800", "\\ud800"),
+    ],
+)  # fmt: skip
+def test_hidden_characters_are_written_out(text: str, expected: str) -> None:
+    assert quote.visible(text) == expected
+    assert quote.visible(text, keep=text) == text
+    kept = expected.replace("\\t", "\t").replace("\\n", "\n")
+    assert quote.visible(f"a\n{text}\tb", keep="\n\t") == f"a\n{kept}\tb"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a", "`a`"), ("", "`  `"), ("`a``", "``` `a`` ```"), ("a\nb", "`a\\nb`"),
+        ("x" * 300, f"`{'x' * 200} …`"),
+    ],
+)  # fmt: skip
+def test_code_spans(text: str, expected: str) -> None:
+    assert quote.inline(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "a", "```", "a\n~~~\n", "`" * 50])
+def test_nothing_closes_a_fence_but_its_end(text: str) -> None:
+    block = quote.fence(text, "py").split("\n")
+    ticks = block[-1]
+    assert block[0] == f"{ticks}py"
+    assert len(ticks) >= 3
+    assert "\n".join(block[1:-1]) == text.removesuffix("\n")
+    assert ticks not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("quote `x <b>` [1]", "quote `x <b>` \\[1]"), ("<!-- `", "\\<!-- \\`"),
+        ("# title", "\\# title"), ("  - item", "\\- item"), ("first\nsecond", "first"),
+        ("`a` and ``b`c``", "`a` and ``b`c``"),
+    ],
+)  # fmt: skip
+def test_sentences_keep_their_code_spans_and_start_nothing(text: str, expected: str) -> None:
+    assert quote.sentence(text) == expected
