@@ -28,8 +28,6 @@ class OversizedLine(bytes):
 
 
 class LineCutter:
-    """Cuts a stream into lines, in memory that the limit of a line bounds."""
-
     def __init__(self, limit: int) -> None:
         self._limit, self._line = limit, bytearray()
 

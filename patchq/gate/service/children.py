@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from threading import Thread
 from time import monotonic
@@ -26,65 +26,65 @@ class Child:
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
-        self._child: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._next = 0.0
 
     def turn(self, session: Session) -> None:
-        """Start the command, if it is to run now."""
+        """Start the command if it is to run now."""
 
-    def _start(self) -> None:
-        self._child = subprocess.Popen(self._command, stdin=subprocess.PIPE)
+    def runs(self) -> bool:
+        """Return true while the command runs; its end begins a pause."""
+        if self._process is not None and self._process.poll() is not None:
+            self._process, self._next = None, monotonic() + PAUSE_SECONDS
+        return self._process is not None
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE)
 
     def close(self) -> None:
-        """End the command."""
-        if self._child is not None and self._child.stdin is not None:
-            self._child.stdin.close()
+        process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
             with suppress(subprocess.TimeoutExpired):
-                self._child.wait(_END_SECONDS)
+                process.wait(_END_SECONDS)
                 return
-            self._child.kill()
+            process.kill()
             with suppress(subprocess.TimeoutExpired):  # the kernel may hold it
-                self._child.wait(_END_SECONDS)
+                process.wait(_END_SECONDS)
 
 
 class ForgeChild(Child):
     """Keeps `patchq forge sync` running where the configuration names a forge."""
 
     def turn(self, session: Session) -> None:
-        """Start it, or end it where the section is gone."""
+        before = self._process
         if not session.config.has_forge or session.config.has_cluster:
             self.close()
-            self._child = None
-            return
-        if self._child is not None and self._child.poll() is not None:
-            message = f"`patchq forge sync` ended with exit code {self._child.poll()}"
-            cure = "see the log, and `patchq forge check`; it is started again by itself"
-            Troubles(session.queue_root).note("forge", message, cure)
-            self._child, self._next = None, monotonic() + PAUSE_SECONDS
-        if self._child is None and monotonic() >= self._next:
-            self._start()
+        elif not self.runs():
+            if before is not None:
+                message = f"`patchq forge sync` ended with exit code {before.returncode}"
+                cure = "see the log, and `patchq forge check`; it is started again by itself"
+                Troubles(session.queue_root).note("forge", message, cure)
+            if monotonic() >= self._next:
+                self.start()
 
 
 class TrainChild(Child):
-    """Starts `patchq train` where something is accepted and no train runs."""
+    """Starts `patchq train` where something is accepted and no train runs.
 
-    def __init__(self, command: Sequence[str]) -> None:
-        super().__init__(command)
-        self._seen: dict[str, str] = {}
+    One that left the same behind a moment ago is waited for.
+    """
+
+    _seen: Mapping[str, str] = {}
 
     def turn(self, session: Session) -> None:
-        """Start a train, unless one runs, or the last one left the same behind a moment ago."""
-        if self._child is not None:
-            if self._child.poll() is None:
-                return
-            self._child, self._next = None, monotonic() + PAUSE_SECONDS
         config = session.config
-        elsewhere = config.has_cluster or config.merges_there
-        boarded = {} if elsewhere else session.repo.refs(records.BOARDED)
-        if not boarded or (boarded == self._seen and monotonic() < self._next):
+        if self.runs() or config.has_cluster or config.merges_there:
             return
-        self._seen = boarded
-        self._start()
+        boarded = session.repo.refs(records.BOARDED)
+        if boarded and (boarded != self._seen or monotonic() >= self._next):
+            self._seen = boarded
+            self.start()
 
 
 def end_with_parent() -> None:

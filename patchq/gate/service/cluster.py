@@ -77,7 +77,6 @@ def migrate(config: Config) -> tuple[int, list[str], str]:
 
 
 def look(config: Config) -> ClusterState:
-    """Return the lanes, who owns them, what waits, and the workers."""
     named = database_of(config)
     from patchq.gate.queue.postgres import status
 
@@ -85,5 +84,4 @@ def look(config: Config) -> ClusterState:
 
 
 def unserved(config: Config) -> set[str]:
-    """Return the lanes in which something waits that no worker serves."""
     return {lane.lane for lane in look(config).unserved(SOON_SECONDS)}

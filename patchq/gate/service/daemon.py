@@ -47,7 +47,6 @@ class Daemon(Service):
         _warn_of_what_is_out_of_reach(self.session, self.bell.warning)
 
     def take_desk(self, desk: RequestDesk) -> None:
-        """Have the model asked by this desk."""
         self.desk = desk
         self.ends.callback(desk.close)
         self.session = replace(self.session, desk=desk)
@@ -116,7 +115,7 @@ class Daemon(Service):
         super().drain()
         if not self.control.stop:
             restack.settle(self.session)
-        self.upkeep.finish(self.session)
+        self.upkeep.idle(self.session, last=True)
 
 
 def _warn_of_what_is_out_of_reach(session: Session, inbox: str | None) -> None:
@@ -134,7 +133,6 @@ def _warn_of_what_is_out_of_reach(session: Session, inbox: str | None) -> None:
 
 
 def _fetch(session: Session, within: float = 0.0) -> None:
-    """Fetch what others did to the branches of a remote."""
     with suppress(Unreachable):  # it is noted
         session.branches.refresh(within=within)
 

@@ -46,12 +46,10 @@ class Feeder(Service):
 
     def __init__(self, session: Session, home: Path, say: worker.Tell, *, lasting: bool = True):
         super().__init__(session, home, say, lasting=lasting)
-        self._claims: dict[str, Claim] = {}
-        """Those without a verdict here."""
+        self._claims: dict[str, Claim] = {}  # those without a verdict here
         self._entered: set[str] = set()
         self._known = False
-        self._away: bool | None = None
-        """True if the database was away when it was last asked; None before that."""
+        self._away: bool | None = None  # the database, when it was last asked
         self._rest, self._looks = _FIRST_REST, inf
 
     def connect(self) -> None:
@@ -82,7 +80,7 @@ class Feeder(Service):
         self.entries.open()
         self._looks = monotonic() + _UNSERVED_SECONDS
         super().drain()
-        self.upkeep.finish(self.session)
+        self.upkeep.idle(self.session, last=True)
 
     def waits(self) -> bool:
         lanes = self.lanes()
@@ -159,7 +157,6 @@ class Feeder(Service):
         return len(new) + len(changes)
 
     def _publish(self, change: RowChange) -> bool:
-        """Do here what a worker did; return true if that is to be reported."""
         queue, report, claim = self.session.queue, change.report, self._claim_of(change)
         if claim is None:
             return self._follow(change)
@@ -205,7 +202,6 @@ class Feeder(Service):
 
 
 def open_unless_away(queue: PostgresQueue) -> None:
-    """Connect now; a database that is away is waited for."""
     try:
         queue.open()
     except Fault as fault:
@@ -214,5 +210,4 @@ def open_unless_away(queue: PostgresQueue) -> None:
 
 
 def lane_by(config: Config, target: str) -> Callable[[bytes, str], str]:
-    """Return a function that gives the lane of a response from its bytes and name."""
     return lambda data, name: lane_of(data, target, config.targets)

@@ -102,8 +102,6 @@ def _opened(
 
 
 class LaneWorker(Daemon):
-    """The process that decides on what comes for its lanes."""
-
     def __init__(self, session: Session, home: Path, say: worker.Tell, queue: PostgresQueue):
         super().__init__(session, home, say)
         self.queue, self.followers = queue, LaneFollowers(queue)
@@ -133,7 +131,6 @@ class LaneWorker(Daemon):
         return self.decide() + self._carry_out()
 
     def _carry_out(self) -> int:
-        """Do what people asked for; return how much that was."""
         asked = self.queue.asked()
         for number, words, again in asked:
             with self.queue.acting_for(words.pop("feeder", None)):
@@ -207,7 +204,6 @@ class LaneFollowers(Followers):
         return pause
 
     def _look(self, session: Session, poll_seconds: float) -> None:
-        """Take the lanes in which there may be something to do."""
         orphaned = self._queue.lanes.orphaned()  # what was left there is recovered first
         lanes = [lane for lane in self._queue.proposing() if lane not in orphaned]
         self._settled = {lane: self._settled[lane] for lane in lanes if lane in self._settled}

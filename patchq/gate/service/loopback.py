@@ -96,7 +96,6 @@ def server(app: Any) -> uvicorn.Server:
 
 
 def listen(serving: uvicorn.Server, own: socket.socket) -> None:
-    """Serve until a signal ends it."""
     # The server raises the signal that ended it once more, when all is done.
     signal.signal(signal.SIGTERM, lambda *_: None)
     serving.run(sockets=[own])

@@ -43,19 +43,19 @@ LOOK_SECONDS = 2.0
 
 @dataclass
 class Control:
-    """Requests of signals."""
+    """Requests of signals; `now` leaves the batch in hand to the next start.
+
+    `ring` ends a wait, `cut_short` what the batch in hand need not wait for, and `end_now` what
+    runs beside the work.
+    """
 
     stop: bool = False
     reload: bool = False
     interrupted: bool = False
     now: bool = False
-    """True if the batch in hand is left to the next start."""
     ring: Callable[[], None] = lambda: None
-    """Ends a wait."""
     cut_short: Callable[[], None] = lambda: None
-    """Ends what the batch in hand need not wait for."""
     end_now: Callable[[], None] = lambda: None
-    """Ends what runs beside the work."""
     _announced: bool = False
 
     def install(self) -> None:
@@ -100,8 +100,7 @@ class Service(ABC):
     A daemon is `lasting`, and heard by the service manager.
     """
 
-    nap = SHORTEST_WAIT
-    """Seconds between two looks while others work on what waits here."""
+    nap = SHORTEST_WAIT  # between two looks while others work on what waits here
 
     def __init__(self, session: Session, home: Path, say: Tell, *, lasting: bool = True) -> None:
         self.control = Control(end_now=session.cut.set, cut_short=session.stop.set)
@@ -129,7 +128,6 @@ class Service(ABC):
         self.session.queue.release(reason if isinstance(reason, Fault) else None)
 
     def tell(self, report: Report) -> None:
-        """Take note of a verdict, and show it."""
         self.upkeep.count(report)
         self._say(report)
 
@@ -163,7 +161,6 @@ class Service(ABC):
         """Return true if what comes here by itself is still awaited."""
 
     def watch_inbox(self) -> Doorbell:
-        """Return a bell that rings for new files, and for signals."""
         from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
 
         queue = self.session.config.queue
@@ -232,7 +229,6 @@ class Service(ABC):
             sleep(min(max(pause or 0.0, self.nap), 0.2))
 
     def _renew(self, load: Callable[[], GateRules]) -> None:
-        """Take the rules as they are now; a signal has the configuration read anew."""
         if self.control.reload:
             self.upkeep.manager.reloading()
             self.control.reload = False

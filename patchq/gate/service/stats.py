@@ -43,17 +43,18 @@ def verdict(report: Report) -> State:
 
 
 def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
-    """Yield the counts of one report: kind, format or hook, value, and number."""
     yield "verdict", "", verdict(report), 1
     if verdict(report) == "proposed" and report.state not in WAITING:
         yield "decision", "", "accepted" if report.state == "reverted" else report.state, 1
-    for form, what, number in _reverted(report):
-        yield "revert", form, what, number
+    if report.state == "reverted":
+        yield "revert", "", "batches", 1
     for code in {p.code for p in report.problems if p.severity == "error"}:
         yield "reason", "", code, 1
     forms = {edit.id: edit.format or "" for edit in report.edits}
     for edit in report.edits:
         yield "edit", edit.format or "", edit.state, 1
+        if report.state == "reverted" and edit.state == "applied":
+            yield "revert", edit.format or "", "edits", 1
         if edit.match:
             yield "match", edit.format or "", edit.match, 1
     for change in report.corrections:
@@ -73,16 +74,6 @@ def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
     yield "seconds", "", "decide", sum((report.timings or {}).values()) / 1000
 
 
-def _reverted(report: Report) -> Iterator[tuple[str, str, float]]:
-    """Yield the batch, and its edits by format, if it was reverted."""
-    if report.state != "reverted":
-        return
-    yield "", "batches", 1
-    done = Counter(e.format or "" for e in report.edits if e.state == "applied")
-    for form, number in done.items():
-        yield form, "edits", number
-
-
 def _cut(report: Report) -> int:
     """Return the number of truncated answers: of the model, or the response itself."""
     stops = [attempt.stop for attempt in report.attempts]
@@ -94,7 +85,6 @@ def _cut(report: Report) -> int:
 
 
 def counted(report: Report) -> Counts:
-    """Return the counts of one report."""
     counts: Counts = defaultdict(int)
     for kind, form, value, number in _counted(report):
         counts[kind, report.agent or "", report.model or "", form, value] += number
@@ -136,11 +126,10 @@ def _lines(counts: Mapping[Key, float], gauges: Mapping[str, float | None]) -> I
 def _families(
     counts: Mapping[Key, float], gauges: Mapping[str, float | None]
 ) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
-    """Yield name, type and meaning of each number, and its samples by their labels."""
     total = sums(counts).get("", {})
     verdicts, reasons = total.get("verdict", {}), total.get("reason", {})
     states = {f'{{state="{state}"}}': f"{verdicts.get(state, 0):.0f}" for state in VERDICTS}
-    codes = {f'{{code="{_escaped(c)}"}}': f"{reasons[c]:.0f}" for c in sorted(reasons)}
+    codes = {f'{{code="{c}"}}': f"{reasons[c]:.0f}" for c in sorted(reasons)}
     yield "info", "gauge", "The version of patchq.", {f'{{version="{__version__}"}}': "1"}
     yield "verdicts_total", "counter", "Responses that got their verdict.", states
     yield "refusals_total", "counter", "Responses refused for a reason.", codes
@@ -154,10 +143,6 @@ def _families(
     for name, what in _GAUGES.items():
         if (value := gauges[name]) is not None:
             yield name, "gauge", what, {"": f"{value:.3f}" if "time" in name else f"{value:.0f}"}
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 class MetricsFile:

@@ -51,7 +51,6 @@ def stop(root: Path, say: Callable[[str], None], *, now: bool) -> int | None:
 
 
 def _ask(owner: Owner, *, now: bool) -> int:
-    """Send the signal; return the id of the process."""
     if owner.pid is None or owner.host != socket.gethostname():
         raise UsageError(
             f"the queue is served by process {owner.pid} on {owner.host}", "run the command there"

@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import socket
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -55,10 +55,7 @@ RENEW = 500  # after so many verdicts the repository's handle forgets what it ha
 class Manager:
     """The service manager that started this process, by what the environment says of it."""
 
-    def __init__(
-        self, environ: Mapping[str, str] = os.environ, clock: Callable[[], float] = monotonic
-    ) -> None:
-        self._clock = clock
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         named = environ.get("NOTIFY_SOCKET", "")
         # A path, or a name in Linux' abstract space, which begins with a zero.
         named = named.replace("@", "\0", 1) if named.startswith(("/", "@")) else ""
@@ -72,22 +69,21 @@ class Manager:
         self.alive()
 
     def reloading(self) -> None:
-        """The configuration is being read anew; `ready` ends that."""
-        self._send(f"RELOADING=1\nMONOTONIC_USEC={int(self._clock() * 1_000_000)}")
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={int(monotonic() * 1_000_000)}")
 
     def stopping(self) -> None:
         self._send("STOPPING=1")
 
     def status(self, text: str) -> None:
         """One line for `systemctl status`, sent when it is another one, once a second at most."""
-        now = self._clock()
+        now = monotonic()
         if self._address and text != self._status and now - self._told >= _STATUS_SECONDS:
             self._status, self._told = text, now
             self._send(f"STATUS={' '.join(text.split())}")
 
     def alive(self) -> None:
         """Ping the watchdog, three times within its time; cheap to call often."""
-        now = self._clock()
+        now = monotonic()
         if self._pause and now - self._pinged >= self._pause:
             self._pinged = now
             self._send("WATCHDOG=1")
@@ -132,13 +128,11 @@ class Upkeep:
         self._show_status(session)
 
     def count(self, report: Report) -> None:
-        """Take note of a verdict."""
         self.verdicts[report.state] += 1
         self._tidying.due |= report.commit is not None
         self._until_renewal -= 1
 
     def turn(self, session: Session) -> None:
-        """Do what each round of the main loop asks for."""
         self.manager.alive()
         self.bound()
         self._show_status(session)
@@ -151,23 +145,16 @@ class Upkeep:
             self._until_renewal = RENEW
             self._repo.renew()
 
-    def idle(self, session: Session) -> None:
-        """Do a piece of what there is to do."""
+    def idle(self, session: Session, *, last: bool = False) -> None:
+        """Do a piece of what there is to do; the last writes the numbers in any case."""
         over = self._remove_old(session)
-        if monotonic() - self._wrote >= _WRITE_SECONDS:
+        if last or monotonic() - self._wrote >= _WRITE_SECONDS:
             self._write(session)
         self._tidying.ask()
         self._worked = monotonic()
         self.pause = _LATER if over else _SOON
 
-    def finish(self, session: Session) -> None:
-        """Do what there is to do before the process ends: old batches, once, and the numbers."""
-        self._remove_old(session)
-        self._write(session)
-        self._tidying.ask()
-
     def _remove_old(self, session: Session) -> bool:
-        """Remove some batches that are old enough; return true if the round is over."""
         days = session.config.queue.retention_days
         if not days or monotonic() < self._next_removal:
             return True
@@ -187,7 +174,6 @@ class Upkeep:
         return True
 
     def _write(self, session: Session) -> None:
-        """Write the numbers, if the configuration names a file for them."""
         named = session.config.stats.prometheus
         if named is None or session.serves:
             return
@@ -210,7 +196,6 @@ class Upkeep:
 
 
 def _is_finished(session: Session, id: str) -> bool:
-    """Return true if the batch has no waiter any more."""
     report = None if session.repo.ref_target(records.WAITING + id) else session.queue.load(id)
     return report is not None and report.state not in WAITING
 

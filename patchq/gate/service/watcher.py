@@ -47,12 +47,10 @@ class Watcher:
 
     @property
     def last(self) -> str:
-        """The id of the last event that was read, or behind which it began."""
         return self._events.last
 
     @property
     def lost(self) -> bool:
-        """True if requested events were removed."""
         return self._events.lost
 
     def wait(self, seconds: float) -> bool:
@@ -103,7 +101,6 @@ class Watcher:
         return changed
 
     def _stamp(self) -> object:
-        """Another value when there is another event."""
         try:
             status = os.stat(self._root / LOCKS)
         except OSError:

@@ -38,20 +38,21 @@ Level = Literal["fatal", "todo", "weaker", "ok"]
 
 
 class Finding(Struct, frozen=True):
-    """Result of one check; `what` names it for programs, as in `queue.space`."""
+    """Result of one check; `what` names it for programs, as in `queue.space`.
+
+    `where` is the path, ref or id that is damaged, and `repair` rebuilds it; without one, the cure
+    is for a person.
+    """
 
     what: str
     level: Level
     message: str
     cure: str | None = None
     where: str = ""
-    """The path, ref or id that is damaged."""
     repair: Callable[[], object] | None = None
-    """Rebuilds it; without one, the cure is for a person."""
 
     @property
     def key(self) -> tuple[str | None, ...]:
-        """Fields that are equal when the same damage is found again."""
         return self.what, self.where, self.message, self.cure
 
 
@@ -67,16 +68,16 @@ class Place(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """One row of a table of checks."""
+    """One row of a table of checks; `ok` is the message where `look` finds nothing.
+
+    `level` and `cure` are those of a fault that keeps it from looking.
+    """
 
     what: str
     look: Callable[[Place], Iterable[Finding]]
     ok: str = ""
-    """The message where `look` finds nothing."""
     level: Level = "fatal"
-    """The level of a fault that keeps it from looking."""
     cure: str | None = None
-    """The cure of that fault, in place of its own hint."""
 
     def findings(self, place: Place) -> list[Finding]:
         """Return what the check finds; a fault is a finding, too."""
@@ -114,7 +115,6 @@ def try_out(what: str, top: Path, first: Path, second: Path) -> Iterator[Finding
 
 
 def moment(unix: float | None) -> str:
-    """Return the time in words; now, if it is not known."""
     return datetime.fromtimestamp(unix or time.time(), UTC).isoformat(timespec="seconds")
 
 
@@ -122,7 +122,6 @@ def moment(unix: float | None) -> str:
 
 
 def troubles(context: RepoContext) -> Iterator[Finding]:
-    """Yield what keeps the queue from its work now."""
     root = context.queue_root
     if fault := replaced(root / "inbox"):
         yield Finding("queue.there", "fatal", fault.message, fault.hint)

@@ -199,7 +199,6 @@ def _cluster(place: Place) -> Iterator[Finding]:
 
 
 def _forge(place: Place) -> Iterator[Finding]:
-    """Yield what the forge's client lacks; `patchq forge check` asks the forge itself."""
     section = place.config.forge
     if not place.config.has_forge:
         return

@@ -102,7 +102,6 @@ def enter_history(session: Session) -> None:
 
 
 def _entries(root: Path) -> Iterator[Finding]:
-    """Yield the entries of the queue that are something else than their names say."""
     for folder in (root, *(root / name for name in PUBLIC)):
         is_folder = folder.is_dir() and not folder.is_symlink()
         if os.path.lexists(folder) and not is_folder:
@@ -120,7 +119,6 @@ def _foreign(root: Path, path: Path, kind: str) -> Finding:
 
 
 def _refs(session: Session) -> Iterator[Finding]:
-    """Yield the refs that cannot be read, or whose commit is not in the repository."""
     commondir = session.repo.commondir
     try:
         prefixes = (records.BRANCHES, records.OWN, "refs/notes/")
@@ -140,7 +138,6 @@ def _refs(session: Session) -> Iterator[Finding]:
 
 
 def _value(commondir: Path, name: str) -> tuple[str | None, str]:
-    """Return the id that a ref holds, and why it is damaged if that is no commit."""
     try:
         oid = ref_value(commondir, name)
         return oid, f"the ref names {oid}, which is not in the repository"
@@ -165,7 +162,6 @@ def _make_ref(session: Session, name: str, commit: str) -> None:
 
 
 def _tip(session: Session, name: str) -> str | None:
-    """Return the commit of a proposal's branch, by its mark or else its report."""
     id = name.removeprefix(records.BRANCHES)
     if id == name or session.repo.ref_target(records.DISCARDED + id):
         return None
@@ -179,7 +175,6 @@ def _tip(session: Session, name: str) -> str | None:
 
 
 def _batches(session: Session, queue: StoreQueue) -> Iterator[Finding]:
-    """Yield what is wrong with the batches: their files, then what the refs say of them."""
     for problem in queue.store.problems():
         yield Finding("store.broken", "todo", problem, REPAIR, STORE)
     yield from _files(session, queue)
@@ -270,7 +265,6 @@ def _restore(queue: StoreQueue, report: Report, body: Path | None = None) -> Non
 
 
 def _commits(session: Session, landed: list[Report]) -> Iterator[Finding]:
-    """Yield landed batches whose commit is gone; another one may carry their trailers."""
     with suppress(Unreachable):  # what landed from another machine need not be fetched yet
         session.branches.refresh()
     for report in landed:
@@ -308,7 +302,6 @@ def _marks(session: Session, proposals: list[Report]) -> Iterator[Finding]:
 
 
 def _unknown(session: Session, queue: StoreQueue) -> Iterator[Finding]:
-    """Yield the batches that git has and the queue does not know."""
     waiting = {name.removeprefix(records.WAITING) for name in session.repo.refs(records.WAITING)}
     for id in sorted(waiting | history.landed_commits(session).keys()):
         if spool.valid(id) and not queue.knows(id) and (report := from_git.load(session, id)):

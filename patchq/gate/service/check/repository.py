@@ -89,7 +89,6 @@ def _signing(place: Place) -> Iterator[Finding]:
 
 
 def _locks(place: Place) -> Iterator[Finding]:
-    """Git's lock files: of refs, of what all refs are in, and of each work tree."""
     top = place.repo.commondir
     globs = ("*.lock", "worktrees/*/*.lock", "refs/**/*.lock")
     for lock in (lock for glob in globs for lock in sorted(top.glob(glob))):
