@@ -177,7 +177,6 @@ def _git(repo: Repository) -> Git:
 
 
 def _commit(repo: Repository, text: str) -> str:
-    """Return the commit of an id, a name or `HEAD~3`; raises `UsageError`."""
     done = _git(repo).run("rev-parse", "-q", "--verify", "--end-of-options", f"{text}^{{commit}}")
     if done.code != 0 or "\0" in text:
         raise UsageError(f"there is no commit {text!r} in this repository", "see `git log`")
@@ -259,7 +258,6 @@ def _plain(message: str) -> str:
 
 
 def _together(messages: list[str]) -> str:
-    """Return one message of several: the last one's subject, then all of them."""
     subjects = [subject(message) for message in messages]
     return "\n".join((subjects[-1], "", *(f"- {line}" for line in subjects)))
 
@@ -342,7 +340,6 @@ def _misread(
 
 
 def _forbidden(plan: Plan) -> bool:
-    """Return True if only rules on paths and results refuse it."""
     ruled = ("path.", "result.", "edit.")
     return plan.refused and all(error.code.startswith(ruled) for error in plan.errors)
 

@@ -79,7 +79,6 @@ def judge_staged(session: Session) -> list[Refusal]:
 
 
 def _author(git: Git, workdir: Path) -> str:
-    """Return the author of the mail, as `git am` noted it."""
     place = git.output("rev-parse", "--git-path", "rebase-apply/author-script").decode().strip()
     try:
         text = (workdir / place).read_text(encoding="utf-8", errors="replace")
@@ -153,7 +152,6 @@ def _of_commit(
 
 
 def _nothing(git: Git) -> str:
-    """Return a commit without files, as the parent of the first one."""
     tree = git.output("hash-object", "-t", "tree", "-w", os.devnull).decode().strip()
     return git.output("commit-tree", tree, "-m", "Nothing").decode().strip()
 

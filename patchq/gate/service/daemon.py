@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from patchq.gate.errors import Fault, Unreachable
 from patchq.gate.git.checkout import registered
-from patchq.gate.intake.branch_intake import BranchIntake
+from patchq.gate.intake.branches import BranchIntake
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.session import Session
