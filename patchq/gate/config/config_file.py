@@ -138,7 +138,6 @@ def _scalar(node: Node, kind: Any, at: str, flaws: list[Flaw]) -> Any:
 
 
 def _expected(kind: Any) -> str:
-    """Return the words for what a kind of scalar takes."""
     for meta in getattr(kind, "__metadata__", ()):
         if expected := (meta.extra or {}).get("expected"):
             return str(expected)
@@ -176,7 +175,6 @@ def place(data: bytes, name: str, *steps: int | str) -> str:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the configuration, for editors."""
     return msgspec.json.schema(Config)
 
 

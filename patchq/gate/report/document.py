@@ -231,7 +231,6 @@ _LONGEST: Mapping[type, Mapping[str, int]] = {
 
 
 def _clipped(part: P) -> P:
-    """Return the value with its texts as long as a report has them."""
     long = {
         name: _short(text, limit)
         for name, limit in _LONGEST[type(part)].items()

@@ -21,6 +21,8 @@ from typing import Any, Literal
 from patchq.core.text.quote import clip, visible
 from patchq.gate.report import secrecy
 
+# The size at which a log file becomes `<name>.1`, in the place of the one before it.
+FILE_BYTES = 4 * 1024 * 1024
 _MOST = 4000
 _FIELDS = ("batch", "state", "target", "commit", "codes", "hook")
 _LOG = logging.getLogger("patchq")
@@ -36,19 +38,34 @@ def setup(
 ) -> None:
     """Send the log of this process to standard error, or to a file with everything else that the
     process says.  `secrets` are texts that no line may hold."""
-    handler: logging.Handler = logging.StreamHandler(sys.stderr)
-    if file:
-        from patchq.gate.report.log_file import (
-            LogFile,
-        )  # takes long to load, and daemons alone have one
-
-        handler = LogFile(file)
+    handler = _log_file(file) if file else logging.StreamHandler(sys.stderr)
     handler.setFormatter((_Json if format == "json" else _Text)(secrets))
     for old in _LOG.handlers:
         old.close()
     _LOG.handlers[:] = [handler]
     _LOG.propagate = False  # a handler of a library's, such as the MCP SDK's, would show secrets
     _LOG.setLevel(level.upper())
+
+
+def _log_file(path: Path) -> logging.Handler:
+    """Return a handler that writes to a file, and keeps the one before it.
+
+    What the process prints goes there, too.
+    """
+    from logging.handlers import RotatingFileHandler  # takes long, and daemons alone have one
+
+    class LogFile(RotatingFileHandler):
+        def doRollover(self) -> None:
+            super().doRollover()
+            self.take_output()
+
+        def take_output(self) -> None:
+            for fd in (1, 2):
+                os.dup2(self.stream.fileno(), fd)
+
+    handler = LogFile(path, maxBytes=FILE_BYTES, backupCount=1, encoding="utf-8")
+    handler.take_output()
+    return handler
 
 
 def shares_output() -> bool:

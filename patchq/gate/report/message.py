@@ -70,7 +70,6 @@ def headline(header: Header, summary: str | None = None) -> str:
 
 
 def subject(message: str) -> str:
-    """The first line."""
     return message.split("\n", 1)[0]
 
 
@@ -93,7 +92,6 @@ def trailers(message: str) -> dict[str, list[str]]:
 
 
 def _title_and_rest(message: str, summary: str, applied: Sequence[EditOutcome]) -> tuple[str, str]:
-    """Return the first line of the text that says the most, and the rest of it."""
     only = applied[0].description if len(applied) == 1 else None
     for text in filter(None, (message, summary, only and _line(only, 500))):
         first, _, rest = _clean(text).strip().partition("\n")
@@ -127,7 +125,6 @@ def _verb(change: FileChange) -> str:
 
 
 def _descriptions(applied: Sequence[EditOutcome], title: str) -> str:
-    """Return the edits' descriptions, a line each, without what the title says already."""
     shown = title.removesuffix(_MARK)
     lines = dict.fromkeys(
         f"- {_line(edit.path, _MAX_VALUE)}: {text}"
@@ -174,7 +171,6 @@ def _clean(text: str) -> str:
 
 
 def _line(text: str, limit: int) -> str:
-    """Text of the response as one harmless line of at most `limit` bytes."""
     if not text:
         return ""
     return _cut(" ".join(_clean(text).split()), limit)

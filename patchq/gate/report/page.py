@@ -122,7 +122,6 @@ def _with_hint(problem: Problem, person: bool = False) -> Problem:
 
 
 def _sections(report: Report, problems: Sequence[ProblemEntry], person: bool = False) -> list[str]:
-    """Return a section for each problem, without lines of files."""
     descriptions = _descriptions(report)
     found = (convert(entry, Problem, from_attributes=True) for entry in problems)
     values = (_with_hint(problem, person) for problem in found)
@@ -133,7 +132,6 @@ def _sections(report: Report, problems: Sequence[ProblemEntry], person: bool = F
 
 
 def _reason(report: Report) -> list[str]:
-    """Why it was decided so: a person's words, which do not look like patchq's."""
     return ["Why:", fence(report.reason)] if report.reason else []
 
 
@@ -159,7 +157,6 @@ def _verdict(report: Report) -> str:
 
 
 def _review(report: Report) -> list[str]:
-    """How to look at a branch that waits, and to decide."""
     if report.state != "proposed" or not report.branch:
         return []
     id, branch = shlex.quote(report.id), shlex.quote(report.branch)
@@ -198,7 +195,6 @@ def _table(edits: Sequence[EditOutcome]) -> list[str]:
 
 
 def _corrections(report: Report) -> Iterator[str]:
-    """Which texts are not those of the response, and who changed them."""
     by = {"model": "the configured model", "program": "patchq, which undid its escapes"}
     lines = [
         f"- the {one.what} text of edit {inline(one.edit, 50)}: {by[one.by]}"
@@ -243,7 +239,6 @@ def _what_to_send(report: Report, instructions: str, foreseen: bool) -> list[str
 
 
 def _joined(parts: Sequence[str], diff: str) -> str:
-    """The parts and the diff, as far as a page holds them."""
     page = ""
     for number, part in enumerate(parts):
         if bytes_of([page, part]) > MAX_BYTES - _LEAST_DIFF:

@@ -84,8 +84,6 @@ class Moment(Struct, frozen=True, kw_only=True):
 
 
 class SizeEntry(Struct, frozen=True, kw_only=True):
-    """The size of a batch: files, and the lines that it adds and deletes."""
-
     files: int
     added: int
     deleted: int
@@ -166,7 +164,6 @@ class ReviewEntry(Struct, frozen=True, kw_only=True):
 
     @property
     def unresolved(self) -> list[CommentEntry]:
-        """The comments that a person has not resolved."""
         return [one for one in self.comments if one.state != "resolved"]
 
 
@@ -231,7 +228,6 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> list[ProblemEntry]:
-        """The problems that refuse the batch, without the warnings."""
         return [problem for problem in self.problems if problem.severity == "error"]
 
 

@@ -98,7 +98,6 @@ def in_bytes(changes: Iterable[FileChange]) -> list[Problem]:
 
 
 def _kinds_among(data: bytes) -> set[str]:
-    """The kinds of secrets in the printable parts of some bytes."""
     text = _UNPRINTABLE.sub(b"\n", data).decode("ascii")
     return {kind for _, kind in _kinds(text)}
 
@@ -199,7 +198,6 @@ def _kinds(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _kind(text: str) -> str | None:
-    """The kind of the first secret that a text holds, or None."""
     return next((kind for _, kind in _kinds(text)), None)
 
 

@@ -31,11 +31,9 @@ class Sender(Struct, frozen=True):
     model: str | None = None
 
     def or_else(self, other: Sender) -> Sender:
-        """Return this sender, completed by another one."""
         return Sender(self.agent or other.agent, self.model or other.model)
 
     def keys(self) -> dict[str, str]:
-        """Return the front matter's keys of the sender."""
         named = {"agent": self.agent, "model": self.model}
         return {key: value for key, value in named.items() if value}
 

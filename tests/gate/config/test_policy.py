@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
-from patchq.gate.config import unseen
-from patchq.gate.config.policy import Policy, matcher, pattern_error
+from patchq.gate.config.policy import NAMED, Policy, doubt, matcher, pattern_error
 
 DEFAULT = Policy()
 TABLE = (Path(__file__).parent / "run_by_tools.txt").read_text(encoding="utf-8")
@@ -84,8 +83,8 @@ def test_plain_sources_and_documents_land() -> None:
 
 def test_each_name_of_the_list_is_needed() -> None:
     """Without it, a file that a tool runs would land unseen."""
-    kindless = [path for path in RUN_BY_TOOLS if not unseen.doubt(path.lower(), existed=True)]
-    patterns = [pattern for group in unseen.NAMED.values() for pattern in group]
+    kindless = [path for path in RUN_BY_TOOLS if not doubt(path.lower(), existed=True)]
+    patterns = [pattern for group in NAMED.values() for pattern in group]
     assert [one for one in patterns if not any(map(matcher([one]), kindless))] == []
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.report import log_file, logs
+from patchq.gate.report import logs
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import make_repo, operators_file, write_config
 
@@ -207,7 +207,7 @@ def test_text_hides_what_nobody_is_to_read(written: Callable[[logs.Format], list
 def test_log_file_is_bounded(repo: Path) -> None:
     """What it prints goes on into the new file, too."""
     log = repo / ".patchq/daemon.log"
-    log.write_bytes(b"old\n" * (log_file.FILE_BYTES // 4))
+    log.write_bytes(b"old\n" * (logs.FILE_BYTES // 4))
     patchq("watch", "--detach", cwd=repo)
     try:
         drop(repo / ".patchq", {"x.md": BODY})
