@@ -60,6 +60,7 @@ def _log_file(path: Path) -> logging.Handler:
             self.take_output()
 
         def take_output(self) -> None:
+            assert self.stream
             for fd in (1, 2):
                 os.dup2(self.stream.fileno(), fd)
 
