@@ -263,8 +263,7 @@ class OpenedQueue:
         self._closing.callback(queue.close)
         if queue.store.fresh:
             queue.store.remember(UNREAD, "history")
-        if queue.is_lost():
-            queue.rebuild()
+        queue.rebuild()
         return queue
 
     def context(

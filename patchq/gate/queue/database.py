@@ -12,6 +12,7 @@ here or at its feeder.  `lane`, `came`, `feeder` and `proposed` serve clusters.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -254,13 +255,15 @@ class KnownBatches:
         paper = f"select data from papers p where p.number = r.number and p.kind = '{kind}'"
         return self._column(id, f"({paper})")
 
-    def _papers(self, number: int) -> dict[str, bytes]:
-        return dict(
-            self.store.all("select kind, data from papers where number = :number", number=number)
-        )
+    def _papers(self, *numbers: int, which: str = "true") -> Mapping[int, Mapping[str, bytes]]:
+        found: defaultdict[int, dict[str, bytes]] = defaultdict(dict)
+        rows = ", ".join(map(str, numbers))
+        statement = f"select number, kind, data from papers where number in ({rows}) and {which}"
+        for number, kind, data in self.store.all(statement) if numbers else ():
+            found[number][kind] = data
+        return found
 
     def _put(self, number: int, **papers: bytes) -> None:
-        """Keep papers of these kinds, in place of those before them."""
         rows = ", ".join(f"(:number, '{kind}', :{kind})" for kind in papers)
         self.store.run(
             f"insert into papers (number, kind, data) values {rows}"

@@ -187,7 +187,7 @@ class StoreQueue(QueueEngine):
         ):
             response = os.fsdecode(name)
             if own is None and id is not None:
-                body = self._papers(number).get("body", b"")
+                body = self._papers(number)[number].get("body", b"")
                 own = id if id in (hand.stem_id(response), hand.own_id(body)) else None
             if id in (None, own):
                 known = own or hand.stem_id(response)
@@ -305,7 +305,7 @@ class StoreQueue(QueueEngine):
             f" where {which} order by number",
             **values,
         ):
-            papers = self._papers(number)
+            papers = self._papers(number)[number]
             body = papers.get("body", b"" if problem is None else None)
             report, page = papers.get("report", b""), papers.get("page", b"")
             yield BatchFiles(token, os.fsdecode(name), id, state, report, page, body)
@@ -344,19 +344,14 @@ class StoreQueue(QueueEngine):
 
     # A store that was lost.
 
-    def is_lost(self) -> bool:
-        """Return true if the store knows of nothing beside reports that were published."""
-        if self.store.root is None or self.store.one("select number from responses"):
-            return False
-        return next(self.outbox.published(), None) is not None
-
     def rebuild(self) -> None:
-        """Enter the batches of which done/ and rejected/ have the reports, in their order."""
-        found = sorted(self.outbox.published(), key=lambda each: each.ended)
-        with self.together():
-            if self.is_lost():
-                for each in found:
-                    self.restore(each.report, each.page, each.body, each.ended)
+        """Enter the batches of done/ and rejected/ in a store that knows of nothing."""
+        empty = "select 1 where not exists (select 1 from responses)"
+        if self.store.one(empty) and (found := list(self.outbox.published())):
+            with self.together():
+                for each in sorted(found, key=lambda each: each.ended):
+                    if not self.knows(each.report.id):  # another process does this as well
+                        self.restore(each.report, each.page, each.body, each.ended)
                 self.store.remember(UNREAD, LOST)
 
     def restore(

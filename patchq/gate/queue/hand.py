@@ -47,8 +47,6 @@ class Activity(Struct, frozen=True):
 
 
 class _Work(Struct):
-    """The work of a process."""
-
     pid: int
     doing: list[Activity]
 
@@ -81,11 +79,6 @@ class Hand:
                 del self._doing[key]
                 if hook is not None:  # nothing else is believed of a batch that has its verdict
                     self._say()
-
-    def close(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
 
     def _say(self) -> None:
         data = spool.encode(_Work(os.getpid(), list(self._doing.values())))

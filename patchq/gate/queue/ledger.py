@@ -242,29 +242,12 @@ class QueueEngine(KnownBatches, ABC):
         rows = self.store.all(
             f"select {COLUMNS} from responses where {which} order by number", **values
         )
-        return [self._claim(row) for row in rows if row[1] not in but]
+        return self._read([row for row in rows if row[1] not in but])
 
-    def _claim(self, row: Row, papers: Mapping[str, bytes] | None = None) -> Claim:
-        number, token, name, size, problem, state, since, id, deaths, lane = row
-        papers = self._papers(number) if papers is None else papers
-        report, held = spool.report(papers.get("intended")), state in ("held", "ending")
-        answer = spool.decode(papers.get("answer"))
-        return claim_of(
-            token,
-            os.fsdecode(name),
-            b"" if problem else papers.get("body", b""),
-            size,
-            decode(problem, type=Problem) if problem else None,
-            id=report.id if report else id if held else None,
-            intended=report,
-            held=held,
-            held_since=since if held else None,
-            generation=Generation.from_json(answer) if answer is not None else None,
-            choice=spool.decode(papers.get("choice")),
-            deaths=deaths,
-            parcel=papers.get("parcel"),
-            lane=lane,
-        )
+    def _read(self, rows: Sequence[Row]) -> list[Claim]:
+        """Return the claims of rows with `COLUMNS`."""
+        papers = self._papers(*(row[0] for row in rows), which="kind not in ('report', 'page')")
+        return [_claim(row, papers[row[0]]) for row in rows]
 
     def reserve(self, claim: Claim, wanted: str) -> str:
         """Return a new id, `wanted` or `-2`, `-3`, … behind it; the same claim has the same id."""
@@ -471,6 +454,28 @@ def numbered(wanted: str, number: int) -> str:
     suffix = f"-{number}"
     room = MAX_ID_BYTES - len(suffix)
     return os.fsencode(wanted)[:room].decode("utf-8", "ignore") + suffix
+
+
+def _claim(row: Row, papers: Mapping[str, bytes]) -> Claim:
+    _, token, name, size, problem, state, since, id, deaths, lane = row
+    report, held = spool.report(papers.get("intended")), state in ("held", "ending")
+    answer = spool.decode(papers.get("answer"))
+    return claim_of(
+        token,
+        os.fsdecode(name),
+        b"" if problem else papers.get("body", b""),
+        size,
+        decode(problem, type=Problem) if problem else None,
+        id=report.id if report else id if held else None,
+        intended=report,
+        held=held,
+        held_since=since if held else None,
+        generation=Generation.from_json(answer) if answer is not None else None,
+        choice=spool.decode(papers.get("choice")),
+        deaths=deaths,
+        parcel=papers.get("parcel"),
+        lane=lane,
+    )
 
 
 def _verdict(report: Report) -> Mapping[str, Any]:

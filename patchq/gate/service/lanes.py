@@ -115,7 +115,7 @@ class LaneWorker(Daemon):
             self.queue.release()
 
     def open(self) -> None:
-        self.control.ring = self.queue.ring
+        self.control.ring = self.queue.waking.ring
         self.take_desk(LaneDesk(self.session, self.queue))
 
     def turn(self) -> bool:
@@ -157,7 +157,7 @@ class LaneWorker(Daemon):
         self.recovered = False
         with suppress(Fault):
             self.queue.release(fault)
-        self.queue.rest(self._rest)
+        self.queue.waking.rest(self._rest)
         self._rest = min(2 * self._rest, _LONGEST_REST)
 
 
@@ -165,7 +165,7 @@ class LaneDesk(RequestDesk):
     """Requests of the worker itself, which belong to the feeder of the answered batch."""
 
     def __init__(self, session: Session, queue: PostgresQueue) -> None:
-        super().__init__(session, queue.ring)
+        super().__init__(session, queue.waking.ring)
         self._queue = queue
 
     def refused(self, report: Report) -> None:

@@ -127,7 +127,7 @@ def test_a_wait_ends_when_something_comes_or_is_decided_or_rings(again: Open) ->
     soon(lambda: not other.wait(0))
     finish(worker, claim)
     assert other.wait(60), "what it holds may have waited for that"
-    threading.Timer(0.05, worker.ring).start()
+    threading.Timer(0.05, worker.waking.ring).start()
     soon(lambda: not worker.wait(60))
 
 

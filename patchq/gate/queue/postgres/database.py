@@ -14,8 +14,7 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -208,14 +207,6 @@ class DatabaseServer(Database):
             finally:
                 self._depth = 0
 
-    def papers(self, numbers: Sequence[int]) -> Mapping[int, Mapping[str, bytes]]:
-        """Return the papers of many rows."""
-        found: defaultdict[int, dict[str, bytes]] = defaultdict(dict)
-        statement = "select number, kind, data from papers where number = any(:numbers)"
-        for number, kind, data in self.all(statement, numbers=list(numbers)):
-            found[number][kind] = data
-        return found
-
     def flush(self) -> None:
         """Wait until all that was committed, by anyone, is on the server's disk.
 
@@ -225,12 +216,6 @@ class DatabaseServer(Database):
             "select set_config('synchronous_commit', 'on', true),"
             " pg_logical_emit_message(true, 'patchq', '')"
         )
-
-    def hear(self, seconds: float) -> None:
-        """Wait for a notification that this connection listens to."""
-        with self.faults():
-            for _ in self.connection.notifies(timeout=seconds, stop_after=1):
-                pass
 
     @contextmanager
     def faults(self) -> Iterator[None]:

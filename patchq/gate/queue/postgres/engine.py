@@ -74,7 +74,7 @@ class PostgresQueue(QueueEngine):
         self._beats = beats
         self._belongs = belongs
         self._limit = response_bytes
-        self._waking = Waking(self.store)
+        self.waking = Waking(self.store)
         self._ahead: float | None = None
         self._feeder: str | None = None
         self._beat: Beat | None = None
@@ -127,7 +127,7 @@ class PostgresQueue(QueueEngine):
             with suppress(Fault):  # whoever looks next is to see it at once
                 self.store.run("select pg_advisory_unlock_all()")
         self.store.close()
-        self._waking.close()
+        self.waking.close()
 
     # What comes.
 
@@ -168,8 +168,7 @@ class PostgresQueue(QueueEngine):
             takeover=self._takeover,
         )
         self._own.update(row[1] for row in rows)
-        papers = self.store.papers([row[0] for row in rows])
-        return [self._claim(row, papers[row[0]]) for row in rows]
+        return self._read(rows)
 
     def serves(self, claim: Claim) -> bool:
         """Return true if this process decides on it."""
@@ -293,12 +292,7 @@ class PostgresQueue(QueueEngine):
         """Answer a command, once what it did is durable."""
         self.sync()
         self.store.run(
-            """
-            with done as (
-                update errands set answer = :answer where number = :number and session = :me
-                returning lane
-            ) select tell('answer', lane) from done
-            """,
+            "update errands set answer = :answer where number = :number and session = :me",
             answer=spool.encode(answer),
             number=number,
             me=self._me(),
@@ -325,19 +319,11 @@ class PostgresQueue(QueueEngine):
         Lanes in which nothing is left are free for others meanwhile.
         """
         self.lanes.leave_idle()
-        return self._waking.wait(seconds, self._concerns, bell)
+        return self.waking.wait(seconds, self._concerns, bell)
 
     def _concerns(self, word: str, lane: str) -> bool:
         """Return true for work in a lane that it may own, and for verdicts while it owns one."""
         return self.lanes.wants(lane) if word in _COMES else bool(self.lanes.own)
-
-    def rest(self, seconds: float) -> None:
-        """Wait for a ring, or so many seconds, while the database is away."""
-        self._waking.rest(seconds)
-
-    def ring(self) -> None:
-        """End a wait; from any thread, and from handlers of signals."""
-        self._waking.ring()
 
     def clock(self) -> float:
         """Seconds since the epoch by the database's clock."""
@@ -404,7 +390,7 @@ class Entries(PostgresQueue):
         )
         if rows:
             self.store.flush()
-        changes, papers = [], self.store.papers([row[0] for row in rows])
+        changes, papers = [], self._papers(*(row[0] for row in rows))
         for number, token, change in rows:
             report = spool.report(papers[number].get("report"))
             if report is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from time import monotonic, time
+from time import monotonic, sleep, time
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -17,8 +17,7 @@ from patchq.gate.queue import spool
 from patchq.gate.queue.database import VERSION
 from patchq.gate.queue.postgres.database import DatabaseServer, noted, whereabouts
 
-_LOOK_SECONDS = 1.0
-_PAUSE_SECONDS = 0.03
+_PAUSE_SECONDS = 0.05
 _LANES = """
     select l.name, s.name, s.host, s.pid, epoch() - s.beat,
         count(r) filter (where r.state = 'waiting'),
@@ -130,7 +129,6 @@ def ask(
 
     Raises `errors.Busy` if no worker takes it up for `patience` seconds; then none will.
     """
-    server.run("select listen()")
     server.run("delete from errands where answer is not null and asked < epoch() - 86400")
     with server.transaction():
         server.run("set local synchronous_commit = on")
@@ -164,7 +162,7 @@ def _answer(server: DatabaseServer, number: int, lane: str, patience: float) -> 
                 f"no worker serves the branch {lane!r}, so it is not done",
                 "see `patchq cluster status`, start a worker, then say it again",
             )
-        server.hear(_LOOK_SECONDS)
+        sleep(_PAUSE_SECONDS)
 
 
 def follow(server: DatabaseServer, feeder: str, seconds: float) -> None:
@@ -175,4 +173,4 @@ def follow(server: DatabaseServer, feeder: str, seconds: float) -> None:
     while monotonic() < until and server.column(
         f"select number {unseen} and change <= :last limit 1", feeder=feeder, last=last
     ):
-        server.hear(_PAUSE_SECONDS)
+        sleep(_PAUSE_SECONDS)
