@@ -21,7 +21,7 @@ from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.history import Sighting
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.hand import Pending as Pending
+from patchq.gate.queue.lock import Pending as Pending
 from patchq.gate.report import document
 from patchq.gate.report.schema import (
     Moment,

@@ -28,8 +28,7 @@ from patchq.gate.pipeline.history import Sighting
 from patchq.gate.pipeline.rules import difference
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.events import Events
-from patchq.gate.queue.hand import activities, activity_text, stem_id
-from patchq.gate.queue.lock import lock_owner
+from patchq.gate.queue.lock import activities, activity_text, lock_owner, stem_id
 from patchq.gate.report import document
 from patchq.gate.report.schema import PENDING_CONFLICT, Report, SourceEntry, has_commit
 from patchq.gate.review import from_git, pull_requests

@@ -33,7 +33,7 @@ from patchq.gate.git.signing import Signer
 from patchq.gate.hooks.configured import Steps, paths_named, steps
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue import Claim, Requests
-from patchq.gate.queue.hand import Hand, Stage
+from patchq.gate.queue.lock import Hand, Stage
 from patchq.gate.report.schema import Report
 from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Model, Stop

@@ -160,7 +160,7 @@ def storable(text: str) -> str:
 
 def is_storable(id: str) -> bool:
     """Return true if there can be such an id at all."""
-    return valid(id) and storable(id) == id
+    return storable(id) == id and valid(id)
 
 
 class KnownBatches:

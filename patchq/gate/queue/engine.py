@@ -25,19 +25,15 @@ from patchq.core.model.values import Problem, Source
 from patchq.gate.errors import DiskFault, Fault, UsageError
 from patchq.gate.git import files
 from patchq.gate.git.files import opened
-from patchq.gate.queue import Claim, hand, spool, store
+from patchq.gate.queue import Claim, lock, spool, store
 from patchq.gate.queue.database import storable
-from patchq.gate.queue.hand import Pending
 from patchq.gate.queue.inbox import OPEN, Inbox, claim_of, snapshot
 from patchq.gate.queue.ledger import QueueEngine
-from patchq.gate.queue.lock import Lock
+from patchq.gate.queue.lock import Lock, Pending
 from patchq.gate.queue.outbox import BatchFiles, Outbox, entry_name
 from patchq.gate.queue.spool import PAGE, PUBLIC, REPORT, Folder, disk_faults, tokens, valid
 from patchq.gate.queue.store import Store
 from patchq.gate.report.schema import LANDED, Report
-
-_NOT_OURS = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY)
-
 
 Key = tuple[str, str, str, str, str]
 Counts = Mapping[Key, float]
@@ -93,7 +89,7 @@ class StoreQueue(QueueEngine):
                 "make it with `patchq init`",
             )
         if len({os.lstat(self.root / name).st_dev for name in PUBLIC}) > 1:
-            raise spool.across_file_systems()
+            raise spool.fault(OSError(errno.EXDEV, ""))
         self._lock.acquire()
         self.store.run("delete from sessions where not alive(number)")
 
@@ -108,7 +104,6 @@ class StoreQueue(QueueEngine):
         self._lock.release(fault)
 
     def close(self) -> None:
-        """Let go of everything, as the end of the process would."""
         self._lock.release()
         self._own.clear()
         self._incoming.close()
@@ -131,7 +126,7 @@ class StoreQueue(QueueEngine):
         for name in self._inbox.complete() if limit > 0 else ():
             token = tokens.next()
             to = entry_name(token, name)
-            if self._incoming.move(name, self.outbox.active, to, missing=_NOT_OURS):
+            if self._incoming.move(name, self.outbox.active, to):
                 claims.append(self._read_entry(token, name))
             if len(claims) >= limit:
                 break
@@ -181,17 +176,17 @@ class StoreQueue(QueueEngine):
 
     def in_hand(self, id: str | None = None) -> list[Pending]:
         """Return what was claimed and has no verdict, or will get this id, the oldest first."""
-        found, doing = [], hand.activities(self.root)
+        found, doing = [], lock.activities(self.root)
         for number, token, name, own in self.store.all(
             "select number, token, name, id from responses where state = 'claimed' order by number"
         ):
             response = os.fsdecode(name)
             if own is None and id is not None:
                 body = self._papers(number)[number].get("body", b"")
-                own = id if id in (hand.stem_id(response), hand.own_id(body)) else None
+                own = id if id in (lock.stem_id(response), lock.own_id(body)) else None
             if id in (None, own):
-                known = own or hand.stem_id(response)
-                found.append(hand.claimed(known, token, response, doing))
+                known = own or lock.stem_id(response)
+                found.append(lock.claimed(known, token, response, doing))
         return found
 
     @disk_faults
@@ -200,7 +195,7 @@ class StoreQueue(QueueEngine):
         for _ in range(2):  # it may go from one place to the next meanwhile
             if not valid(id) or self.load(id) is not None:
                 return None
-            waits = hand.waiting(self.root, id)  # first: what leaves the inbox is in hand then
+            waits = lock.waiting(self.root, id)  # first: what leaves the inbox is in hand then
             if found := next(iter(self.in_hand(id)), waits):
                 return found
         return None
@@ -242,7 +237,6 @@ class StoreQueue(QueueEngine):
 
     @disk_faults
     def _me(self) -> int:
-        """Return this session's number, which it gets when it is first needed."""
         if not self._session:
             row = self.store.one(
                 "insert into sessions (host, pid, began) values (:host, :pid, :began)"
@@ -311,7 +305,6 @@ class StoreQueue(QueueEngine):
             yield BatchFiles(token, os.fsdecode(name), id, state, report, page, body)
 
     def _count_report(self, before: Report | None, report: Report) -> None:
-        """Count a report, in place of the one before it if there was one."""
         counts = Counter[Key](self._counted(report))
         counts.subtract(self._counted(before) if before else {})
         names = "what", "agent", "model", "form", "value"

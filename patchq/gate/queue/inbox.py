@@ -136,7 +136,6 @@ class Inbox:
         self._unsettled = {k: seen for k, seen in self._unsettled.items() if k in names}
 
     def _is_complete(self, name: str) -> bool:
-        """Return true if no process is at work on the entry; one that is not a file is complete."""
         status = self.folder.status(name)
         if status is None:
             self._unsettled.pop(name, None)

@@ -245,7 +245,6 @@ class QueueEngine(KnownBatches, ABC):
         return self._read([row for row in rows if row[1] not in but])
 
     def _read(self, rows: Sequence[Row]) -> list[Claim]:
-        """Return the claims of rows with `COLUMNS`."""
         papers = self._papers(*(row[0] for row in rows), which="kind not in ('report', 'page')")
         return [_claim(row, papers[row[0]]) for row in rows]
 
@@ -479,7 +478,6 @@ def _claim(row: Row, papers: Mapping[str, bytes]) -> Claim:
 
 
 def _verdict(report: Report) -> Mapping[str, Any]:
-    """Return what a row says of its verdict, by its columns."""
     codes = (p.code for p in report.problems if p.severity == "error")
     return {
         "id": report.id,

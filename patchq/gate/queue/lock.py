@@ -1,25 +1,48 @@
-"""The queue lock: it belongs to whoever empties the inbox.
+"""Who empties the inbox, and what is done with responses that have no verdict yet.
 
-The kernel's `flock` is the truth, since it ends with its process however that dies.  What the file
-says is for people only, who holds it or of what fault the last one ended: nothing is ever decided
-by a pid.  No child that a daemon starts inherits the descriptor.
+The queue's lock belongs to whoever empties the inbox.  The kernel's `flock` is the truth, since it
+ends with its process however that dies.  What the file says is for people only, who holds it or of
+what fault the last one ended: nothing is ever decided by a pid.  No child that a daemon starts
+inherits the descriptor.
+
+An entry of the inbox waits, a claim in the store is in hand or held.  What is done with those in
+hand, whoever empties the inbox says in one small file, by one write for each step; readers believe
+it as long as that process has the queue's lock.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import signal
 import socket
 import time
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import filterfalse
+from pathlib import Path, PurePath
+from threading import Lock as Mutex
+from typing import Any, Literal
 
-from msgspec import MsgspecError, Struct
+from msgspec import MsgspecError, Struct, ValidationError, convert
 from msgspec.json import decode
 
+from patchq.core.model.names import REQUEST, batch_id, response_name
 from patchq.gate.errors import Fault, QueueLocked
 from patchq.gate.git.files import flock, opened
+from patchq.gate.queue import spool
+from patchq.gate.queue.inbox import ignored
 from patchq.gate.queue.spool import disk_faults, encode
 
+HAND = "hand"
+STOP_NOW = signal.SIGUSR1  # ends whoever empties the inbox at once
+Stage = Literal["deciding", "asking", "checking"]
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+_HEADER_BYTES = 4096
+_MOST_TOLD = 5
+_MOST_OPENED = 200  # files of the inbox that are looked into for the id that they give themselves
+_ID = re.compile(rb"^id:[ \t]*([\"']?)(.*?)\1[ \t]*\r?$", re.MULTILINE)
 _MOST_SAID = 16 << 10
 _ASKED_SECONDS = 0.05  # for as long as a process that only asks may hold it
 
@@ -130,3 +153,168 @@ def _read(path: Path) -> Owner:
         return decode(path.read_bytes(), type=Owner)
     except (OSError, MsgspecError):
         return Owner()
+
+
+# ---------------------------------------------------------------- what is done
+
+
+class Activity(Struct, frozen=True):
+    """The work on a batch, since when (seconds since the epoch), and the hook that it waits for."""
+
+    batch: str
+    stage: Stage
+    since: float
+    hook: str | None = None
+
+
+class _Work(Struct):
+    pid: int
+    doing: list[Activity]
+
+
+@dataclass
+class Hand:
+    """This process's work, in one small file; it has the lock of the queue at `root`.
+
+    A file that cannot be written is left out, since the work does not need it.
+    """
+
+    root: Path
+    _doing: dict[int, Activity] = field(default_factory=dict)
+    _lock: Mutex = field(default_factory=Mutex)
+    _fd: int | None = None
+    _size: int = 0
+    _count: int = 0
+
+    @contextmanager
+    def at(self, batch: str, stage: Stage, hook: str | None = None) -> Iterator[None]:
+        """While the block runs, that is what is done with the batch."""
+        with self._lock:
+            self._count = key = self._count + 1
+            self._doing[key] = Activity(batch, stage, time.time(), hook)
+            self._say()
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._doing[key]
+                if hook is not None:  # nothing else is believed of a batch that has its verdict
+                    self._say()
+
+    def _say(self) -> None:
+        data = encode(_Work(os.getpid(), list(self._doing.values())))
+        with suppress(OSError):
+            if self._fd is None:
+                self._fd = os.open(self.root / HAND, _OPEN, 0o666)
+            os.pwrite(self._fd, data.ljust(self._size), 0)
+            self._size = max(self._size, len(data))
+
+
+class Pending(Struct, frozen=True):
+    """A response without a verdict, by the id that it will get as far as that is known: it waits in
+    the inbox, or is in hand; since when, and what is done with it."""
+
+    id: str
+    name: str
+    place: Literal["inbox", "hand"]
+    since: float
+    doing: tuple[Activity, ...] = ()
+
+    @property
+    def state(self) -> str:
+        return "waiting" if self.place == "inbox" else "claimed"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "state": self.state,
+            "source": {"name": self.name},
+            "since": self.since,
+            "doing": [
+                {"stage": one.stage, "hook": one.hook, "since": one.since} for one in self.doing
+            ],
+        }
+
+    def summary(self) -> str:
+        """In words, behind the id."""
+        now = time.time()
+        if self.place == "inbox":
+            return f"in the inbox for {_long(now - self.since)}"
+        if not self.doing:
+            return f"in hand for {_long(now - self.since)}"
+        return f"in hand: {activity_text(self.doing)}"
+
+
+def activity_text(doing: Sequence[Activity], *, batches: bool = False) -> str:
+    """Return the work in words; with the `batches` where they are not known."""
+    now = time.time()
+    return ", ".join(
+        f"{f'{one.batch} ' if batches else ''}{one.stage}{f' by {one.hook}' if one.hook else ''} "
+        f"for {_long(now - one.since)}"
+        for one in doing[:_MOST_TOLD]
+    )
+
+
+def _long(seconds: float) -> str:
+    whole = max(0, int(seconds))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if whole >= 2 * size:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def stem_id(name: str) -> str:
+    """The id that a response gets which gives itself none, from the name of its file."""
+    return batch_id(PurePath(response_name(name)).stem)
+
+
+def activities(root: Path) -> list[Activity]:
+    """Return the work of the process that has the queue's lock, as far as it is known."""
+    owner = lock_owner(root)
+    if owner is None:
+        return []
+    for _ in range(3):  # it may be written at this moment
+        with suppress(OSError, ValidationError):
+            work = convert(spool.decode((root / HAND).read_bytes()), _Work)
+            return work.doing if work.pid == owner.pid else []
+    return []
+
+
+def waiting(root: Path, id: str) -> Pending | None:
+    """Return the response in the inbox that will ask for the id."""
+    looked_into = 0
+    inbox = root / "inbox"
+    names = sorted(os.listdir(inbox)) if inbox.is_dir() else ()
+    for name in filterfalse(ignored, names):
+        path = inbox / name
+        own = stem_id(name) == id
+        if not own and looked_into < _MOST_OPENED:
+            looked_into += 1
+            own = own_id(_head(path)) == id
+        if own:
+            with suppress(OSError):
+                return Pending(id, name, "inbox", path.lstat().st_mtime)
+    return None
+
+
+def claimed(id: str, token: str, name: str, doing: Sequence[Activity]) -> Pending:
+    """Return what is known of a response in hand."""
+    names = (id, stem_id(name))
+    own = tuple(one for one in doing if one.batch in names)
+    since = spool.claimed(token) or 0.0
+    if not own and name.endswith(REQUEST):
+        own = (Activity(id, "asking", since),)
+    return Pending(id, name, "hand", since, own)
+
+
+def _head(path: Path) -> bytes:
+    with suppress(OSError), opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
+        return os.read(fd, _HEADER_BYTES)
+    return b""
+
+
+def own_id(data: bytes) -> str | None:
+    """Return the id in a response's front matter, as far as its first lines tell."""
+    opening, _, rest = data[:_HEADER_BYTES].partition(b"\n")
+    found = _ID.search(rest.partition(b"\n---")[0]) if opening.rstrip() == b"---" else None
+    return batch_id(found[2].decode("utf-8", "replace")) if found else None

@@ -87,11 +87,10 @@ class Outbox:
             self.active.put(entry, batch.body, mode=0o600)
 
     def _remove(self, batch: BatchFiles) -> None:
-        """Remove the files, the report last; a response may be a directory, as it was dropped."""
         response = f"{batch.id}{extension(batch.name)}"
         for folder in (self.done, self.rejected):
             status = folder.status(response)
-            if status and stat.S_ISDIR(status.st_mode):
+            if status and stat.S_ISDIR(status.st_mode):  # as it was dropped
                 shutil.rmtree(response, dir_fd=folder.fd)
             elif status:
                 folder.remove(response)
@@ -135,8 +134,7 @@ class Outbox:
         )
 
     def _put(self, folder: Folder, name: str, data: bytes, batch: BatchFiles) -> None:
-        """Write a file for those who may read there; a secret for its owner and group alone."""
-        _ = folder.fd
+        _ = folder.fd  # its mode is read with that
         mode = self._made & folder.mode | 0o600 | folder.grant
         if b'"edit.secret"' in batch.report and not name.endswith((PAGE, REPORT)):
             mode &= 0o660 if folder.grant else 0o600

@@ -14,7 +14,7 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
 from hashlib import sha256
@@ -41,7 +41,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 _SUFFIX = re.compile(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
-_MISSING = (errno.ENOENT,)
+_NOT_OURS = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # A file where a directory belongs, or the reverse, or neither.
 _FOREIGN = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO)
@@ -70,21 +70,17 @@ def disk_faults(function: Callable[P, T]) -> Callable[P, T]:
 def fault(error: OSError) -> DiskFault | UsageError:
     """Return the fault of a file system that refuses to work."""
     if error.errno == errno.EXDEV:
-        return across_file_systems()
+        return UsageError(
+            "the queue's directories are on different file systems, so nothing can be renamed from "
+            "one to the other",
+            "put inbox/, active/, done/ and rejected/ on one file system",
+        )
     where = f"{os.fsdecode(error.filename)!r}: " if isinstance(error.filename, str | bytes) else ""
     name = errno.errorcode.get(error.errno or 0, "unknown")
     hint = _CURES.get(error.errno or 0, "look at the queue directory and its permissions")
     return DiskFault(
         f"the queue cannot be read or written: {where}{error.strerror} ({name})",
         f"{hint}, then start again; no response was lost",
-    )
-
-
-def across_file_systems() -> UsageError:
-    return UsageError(
-        "the queue's directories are on different file systems, so nothing can be renamed from "
-        "one to the other",
-        "put inbox/, active/, done/ and rejected/ on one file system",
     )
 
 
@@ -157,24 +153,18 @@ class Folder:
         scratch, folder = f"{name}.tmp", self.fd
         files.replace(name, data, via=scratch, folder=folder, mode=mode, grant=self.grant)
 
-    def remove(self, name: str) -> bool:
-        """Remove a file; False when it was not there."""
-        folder = self.fd
-        try:
-            os.unlink(name, dir_fd=folder)
-        except FileNotFoundError:
-            return False
-        return True
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self.fd)
 
-    def move(
-        self, name: str, target: Folder, new: str, missing: Container[int | None] = _MISSING
-    ) -> bool:
-        """Rename from this folder into another; false for these errors, as when it is not there."""
+    def move(self, name: str, target: Folder, new: str) -> bool:
+        """Rename from this folder into another; false where it is not there, or not to be had."""
         folders = self.fd, target.fd
         try:
             os.rename(name, new, src_dir_fd=folders[0], dst_dir_fd=folders[1])
         except OSError as error:
-            if error.errno not in missing:
+            if error.errno not in _NOT_OURS:
                 raise
             return False
         return True
@@ -313,9 +303,8 @@ def token_of(name: str) -> str | None:
 
 def valid(id: str) -> bool:
     """Return true if the text may be an id, and so a part of file names."""
-    if not id or id.startswith(".") or not {"/", "\0", "\n"}.isdisjoint(id):
-        return False
-    return len(os.fsencode(id)) <= MAX_ID_BYTES
+    plain = bool(id) and not id.startswith(".") and {"/", "\0", "\n"}.isdisjoint(id)
+    return plain and len(os.fsencode(id)) <= MAX_ID_BYTES
 
 
 def extension(name: str | None) -> str:

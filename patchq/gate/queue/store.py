@@ -141,7 +141,6 @@ class Store(Database):
         )
 
     def _shortage(self, code: int) -> str:
-        """Return what the system is short of, in its words; SQLite does not say."""
         if code == sqlite3.SQLITE_FULL or self.root is None:
             return os.strerror(errno.ENOSPC)
         try:
@@ -196,7 +195,6 @@ class Store(Database):
         return self.root is None or identity(self.root / STORE) == self._file
 
     def _make(self, path: Path) -> None:
-        """Make an empty file, and let those read it who may read what was refused."""
         if not os.access(path.parent, os.W_OK):
             return
         # For the group at most: it has responses that were refused for a secret.

@@ -26,8 +26,8 @@ from patchq.gate.land.worker import Tell
 from patchq.gate.pipeline.context import branches_of
 from patchq.gate.pipeline.rules import GateRules, renewed
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.hand import STOP_NOW, Hand, activities, activity_text
 from patchq.gate.queue.inbox import replaced
+from patchq.gate.queue.lock import STOP_NOW, Hand, activities, activity_text
 from patchq.gate.report.schema import Report
 from patchq.gate.service.children import Child
 from patchq.gate.service.upkeep import Manager, Upkeep

@@ -11,8 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from patchq.gate.errors import Busy, UsageError
-from patchq.gate.queue.hand import STOP_NOW, activities, activity_text
-from patchq.gate.queue.lock import Owner, lock_owner
+from patchq.gate.queue.lock import STOP_NOW, Owner, activities, activity_text, lock_owner
 
 _WAIT_SECONDS = 60.0
 _PATIENCE_SECONDS = 1.0  # after so long it says what is waited for

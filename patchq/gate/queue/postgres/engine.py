@@ -89,7 +89,6 @@ class PostgresQueue(QueueEngine):
         return self.store.session
 
     def _begin_session(self, number: int) -> None:
-        """Begin anew: a new session has nothing in hand."""
         self._belongs(self.store)
         if self._session:
             self.lanes.drop_claims(self._session)
@@ -171,7 +170,6 @@ class PostgresQueue(QueueEngine):
         return self._read(rows)
 
     def serves(self, claim: Claim) -> bool:
-        """Return true if this process decides on it."""
         return claim.lane in self.lanes.own
 
     def depth(self) -> int:
@@ -203,7 +201,6 @@ class PostgresQueue(QueueEngine):
         return claim.source.name
 
     def _free(self, name: str) -> str:
-        """Return a name that no waiting response has; two who ask at once may get the same one."""
         names = self.store.column("select name from responses where state = 'waiting'")
         taken = set(map(os.fsdecode, names))
         return next(free for free in free_names(name, tokens.next()) if free not in taken)
@@ -322,7 +319,6 @@ class PostgresQueue(QueueEngine):
         return self.waking.wait(seconds, self._concerns, bell)
 
     def _concerns(self, word: str, lane: str) -> bool:
-        """Return true for work in a lane that it may own, and for verdicts while it owns one."""
         return self.lanes.wants(lane) if word in _COMES else bool(self.lanes.own)
 
     def clock(self) -> float:

@@ -85,7 +85,6 @@ class Lanes:
         return self._end_frozen(wanted) and self._lock_first(wanted)
 
     def _lock_first(self, lanes: Sequence[str]) -> bool:
-        """Own the first lane of which the lock is to be had; they are tried one by one."""
         locked = self._server.column(
             """
             with locked as materialized (

@@ -111,7 +111,6 @@ def look(database: str, *, writes: bool = False) -> ClusterState:
 
 
 def _ahead(database: DatabaseServer) -> float:
-    """Return the seconds by which this machine's clock is ahead of the database's."""
     before = time()
     [there] = database.column("select epoch()")
     return float((before + time()) / 2 - there)
