@@ -95,11 +95,7 @@ class StoreQueue(QueueEngine):
 
     def release(self, fault: Fault | None = None) -> None:
         if self._lock.held and self._session and self.store.is_current():
-            self.store.run(
-                "update responses set session = null where session = :me and adopted = 0"
-                " and state in ('claimed', 'ending')",
-                me=self._session,
-            )
+            self._leave_claims()
         self._own.clear()
         self._lock.release(fault)
 

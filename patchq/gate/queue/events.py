@@ -162,6 +162,5 @@ class Events:
         return [_event(row) for row in reversed(rows)], count - len(rows)
 
     def _open(self) -> Store | None:
-        if self._store is None or not self._store.is_current():
-            self._store = store.there(self._root)
+        self._store = store.there(self._root)
         return self._store

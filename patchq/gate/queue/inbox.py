@@ -138,7 +138,6 @@ class Inbox:
     def _is_complete(self, name: str) -> bool:
         status = self.folder.status(name)
         if status is None:
-            self._unsettled.pop(name, None)
             return False
         if not stat.S_ISREG(status.st_mode):
             return True

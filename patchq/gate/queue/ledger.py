@@ -231,6 +231,14 @@ class QueueEngine(KnownBatches, ABC):
         self._own.update(claim.token for claim in claims)
         return claims
 
+    def _leave_claims(self) -> None:
+        """Leave what is in hand, and not adopted, to whoever recovers it."""
+        self.store.run(
+            "update responses set session = null where session = :me and adopted = 0"
+            " and state in ('claimed', 'ending')",
+            me=self._session,
+        )
+
     def attempt(self, claims: Sequence[Claim]) -> None:
         """Count one more process that decides on each of these recovered claims (`deaths`)."""
         self.store.each(

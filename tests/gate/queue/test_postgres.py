@@ -236,17 +236,6 @@ def test_a_frozen_owner_that_wakes_writes_nothing(
     assert list(queue.ids()) == ["fix"]
 
 
-def test_a_claim_that_another_one_is_adopting_is_not_waited_for(again: Open, database: str) -> None:
-    owner, other = again(), again()
-    owner.submit(b"a 1", "x.md")
-    owner.claim(9)
-    with psycopg.connect(database) as frozen:
-        frozen.execute("update responses set adopted = 1")
-        other.store.run("set lock_timeout = '2s'")
-        other.lanes.drop_claims(owner._me())
-        assert other.store.column("select session from responses") == [owner._me()]
-
-
 def test_an_owner_that_beats_is_not_taken_over(again: Open, database: str) -> None:
     queue = again(takeover_seconds=2)  # many of its beats, so that one may come late
     queue.submit(b"a 1", "x.md")

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from threading import RLock
+from time import time
 from typing import Any
 
 import psycopg
@@ -206,6 +207,12 @@ class DatabaseServer(Database):
                     yield
             finally:
                 self._depth = 0
+
+    def ahead(self) -> float:
+        """Return the seconds by which this machine's clock is ahead of the database's."""
+        before = time()
+        [there] = self.column("select epoch()")
+        return float((before + time()) / 2 - there)
 
     def flush(self) -> None:
         """Wait until all that was committed, by anyone, is on the server's disk.

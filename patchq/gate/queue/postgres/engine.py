@@ -90,8 +90,6 @@ class PostgresQueue(QueueEngine):
 
     def _begin_session(self, number: int) -> None:
         self._belongs(self.store)
-        if self._session:
-            self.lanes.drop_claims(self._session)
         self._session = number
         self._own.clear()
         self.lanes.forget()
@@ -111,7 +109,7 @@ class PostgresQueue(QueueEngine):
 
     def release(self, fault: Fault | None = None) -> None:
         if not self.store.lost:
-            self.lanes.drop_claims(self._session)
+            self._leave_claims()
             self.lanes.leave(self.lanes.own)
         self._own.clear()
         if fault is not None:  # a new session recovers what this one adopted or took to answer
@@ -324,8 +322,8 @@ class PostgresQueue(QueueEngine):
     def clock(self) -> float:
         """Seconds since the epoch by the database's clock."""
         if self._ahead is None:
-            self._ahead = float(self.store.column("select epoch()")[0]) - time.time()
-        return time.time() + self._ahead
+            self._ahead = self.store.ahead()
+        return time.time() - self._ahead
 
 
 class RowChange(Struct, frozen=True):

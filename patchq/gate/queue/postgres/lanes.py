@@ -65,18 +65,6 @@ class Lanes:
             "insert into lanes (name) values (:lane) on conflict do nothing", lane=lane
         )
 
-    def drop_claims(self, session: int) -> None:
-        """Leave what the session has in hand to whoever comes first.
-
-        A locked row is being adopted, by a process that may be frozen in mid-transaction.
-        """
-        self._server.run(
-            "update responses set session = null where number in (select number from responses"
-            " where session = :session and state in ('claimed', 'ending') and adopted = 0"
-            " for update skip locked)",
-            session=session,
-        )
-
     def take(self, *lanes: str) -> bool:
         """Own one of these lanes, the first that no live process owns; return true if there is."""
         wanted = list(filter(self.wants, lanes))
@@ -162,10 +150,9 @@ class Lanes:
             lanes=lanes,
         )
         for session, name, host, lane in frozen:
-            self._server.run(  # first, as it may be frozen inside a transaction that locks rows
+            self._server.run(
                 "select pg_terminate_backend(holder(session_key(:session)), 2000)", session=session
             )
-            self.drop_claims(session)
             _LOG.warning(
                 "worker %s on %s did not beat for %g s, so its connection was ended: lane %s",
                 *(name, host, self._takeover, lane),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from time import monotonic, sleep, time
+from time import monotonic, sleep
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -104,16 +104,10 @@ def look(database: str, *, writes: bool = False) -> ClusterState:
             whereabouts(database),
             VERSION,
             noted(connection),
-            _ahead(connection),
+            connection.ahead(),
             tuple(lanes),
             tuple(workers),
         )
-
-
-def _ahead(database: DatabaseServer) -> float:
-    before = time()
-    [there] = database.column("select epoch()")
-    return float((before + time()) / 2 - there)
 
 
 def lane_of(server: DatabaseServer, id: str) -> str | None:
