@@ -17,9 +17,8 @@ from patchq.gate.api.deciding import Trial
 from patchq.gate.api.rows import ChangeRow, seconds
 from patchq.gate.errors import Fault, TimeIsUp, UsageError
 from patchq.gate.report.schema import Report
-from patchq.gate.review import comment_file
-from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided
+from patchq.gate.review.send_back import MAX_BYTES, DraftComment, read_comments
 
 # ---------------------------------------------------------------- several
 
@@ -356,7 +355,7 @@ def drafts(args: Namespace) -> list[DraftComment]:
         raise UsageError("there is no comment", "give -m TEXT, --comments FILE, or --forge")
     comments = [] if args.message is None else [DraftComment(args.message)]
     if args.comments is not None:
-        comments += comment_file.read(arguments.read(args.comments, comment_file.MAX_BYTES))
+        comments += read_comments(arguments.read(args.comments, MAX_BYTES))
     return comments
 
 

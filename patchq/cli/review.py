@@ -21,8 +21,8 @@ from patchq.gate.api.rows import ChangeRow
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.report.schema import PENDING_CONFLICT, USABLE, Report
-from patchq.gate.review import comment_file
 from patchq.gate.review.decide import Decided
+from patchq.gate.review.send_back import read_comments
 
 ARGUMENTS: Table = {
     "review": (
@@ -158,7 +158,7 @@ class Walk(Struct, frozen=True, dict=True):
             lines.append(line)
         if not lines:
             return True
-        comments = comment_file.read("\n".join(lines).encode("utf-8", "surrogateescape"))
+        comments = read_comments("\n".join(lines).encode("utf-8", "surrogateescape"))
         decided = self.gate.send_back(report.id, comments, report.commit)
         print(visible(f"sent back  {decided.report.id}"))
         return False

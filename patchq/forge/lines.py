@@ -19,7 +19,7 @@ from patchq.gate.pipeline import comments, depends, history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document
 from patchq.gate.report.schema import CommentEntry, CommittedReport, Report, ReviewEntry
-from patchq.gate.review.comment_file import DraftComment
+from patchq.gate.review.send_back import DraftComment
 
 _MOST_BELOW = 64
 

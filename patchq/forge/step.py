@@ -16,8 +16,10 @@ from patchq.forge.people import Deciders
 from patchq.forge.writing import Action, Writer, note
 from patchq.gate.git import records
 from patchq.gate.report.schema import CommittedReport, Report, waits_for_its_agent
-from patchq.gate.review import errands
-from patchq.gate.review.comment_file import DraftComment
+from patchq.gate.review.accept import Accept
+from patchq.gate.review.decide import Discard
+from patchq.gate.review.errands import Errand, TakeBack
+from patchq.gate.review.send_back import DraftComment, SendBack
 
 _SHORTEST_COMMIT = 7
 _LONGEST_TEXT = 3500
@@ -68,7 +70,7 @@ def set_status(commit: str, status: CommitStatus) -> Action:
     )
 
 
-def decide(line: str, number: int, errand: errands.Errand) -> Action:
+def decide(line: str, number: int, errand: Errand) -> Action:
     """Carry out here what people decided there."""
     return Action(line, lambda to: to.decide(errand), number, decides=True)
 
@@ -153,7 +155,7 @@ def step(
 def _discard(id: str, number: int) -> Action:
     def discard(to: Writer) -> None:
         by = to.forge.closed_by(number)
-        to.decide(errands.Discard(id, f"closed on the forge{f' by {by}' if by else ''}"))
+        to.decide(Discard(id, f"closed on the forge{f' by {by}' if by else ''}"))
 
     return Action(f"discard {id}, as #{number} was closed", discard, number, decides=True)
 
@@ -204,7 +206,7 @@ def _decided(
         if wanted and not blocked and not refused and is_approval(one, proposal):
             seen = {proposal.id: proposal.commit}
             line = f"accept {proposal.id}, approved by {one.by} in #{request.number}"
-            errand = errands.Accept((proposal.id,), seen=seen, wait=rules.alone, by=one.by)
+            errand = Accept((proposal.id,), seen=seen, wait=rules.alone, by=one.by)
             yield decide(line, request.number, errand)
             return
 
@@ -221,7 +223,7 @@ def send_back(
     remarks = list(_comments(new, proposal, talk, request, rules))
     drafts = tuple(proposal.draft(thread, remark) for thread, remark in remarks)
     line = f"send {id} back for {by} in #{number}: {_count(drafts)}"
-    return decide(line, number, errands.SendBack(id, drafts, by, proposal.commit))
+    return decide(line, number, SendBack(id, drafts, by, proposal.commit))
 
 
 def _count(drafts: Sequence[DraftComment]) -> str:
@@ -349,7 +351,7 @@ def ended(
     id, number, state = report.id, request.number, report.state
     if request.is_open and mark.state == "discarded" == state:
         line = f"propose {id} again, as #{number} was opened again"
-        yield decide(line, number, errands.TakeBack(id))
+        yield decide(line, number, TakeBack(id))
         return
     landed = state in LANDED
     now = words.Mark(mark.queue, id, state, mark.title)

@@ -13,9 +13,8 @@ from starlette.datastructures import ImmutableMultiDict
 from patchq.core.model.values import Problem
 from patchq.gate.api import Gate
 from patchq.gate.errors import Fault, UsageError
-from patchq.gate.review import comment_file
-from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided
+from patchq.gate.review.send_back import DraftComment, plain_comments
 from patchq.page import drafts
 from patchq.page.drafts import DraftPlace
 
@@ -78,7 +77,7 @@ def _send_back(gate: Gate, id: str, form: Form) -> Decided:
     ]
     try:
         comments = [place.comment(words) for place, words in placed]
-        return gate.send_back(id, [*comment_file.plain(general), *comments], _seen(form))
+        return gate.send_back(id, [*plain_comments(general), *comments], _seen(form))
     except Fault:
         for place, words in [(drafts.WHOLE, general), *placed]:
             drafts.keep(gate, id, place, words)

@@ -6,7 +6,7 @@ from msgspec import Struct, ValidationError, convert, field, json
 
 from patchq.gate.api import Gate
 from patchq.gate.errors import UsageError
-from patchq.gate.review.comment_file import DraftComment
+from patchq.gate.review.send_back import DraftComment
 
 _KIND = "draft"  # of marks
 

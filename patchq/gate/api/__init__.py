@@ -32,11 +32,11 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.land.worker import Tell
     from patchq.gate.report.schema import CommittedReport, Report
     from patchq.gate.review.accept import Watch
-    from patchq.gate.review.comment_file import DraftComment
     from patchq.gate.review.comparison import Comparison
     from patchq.gate.review.decide import Decided
     from patchq.gate.review.errands import Errand
     from patchq.gate.review.rows import FileRows
+    from patchq.gate.review.send_back import DraftComment
     from patchq.gate.service.check import Finding
     from patchq.gate.service.serve import Service
     from patchq.llm.prompts import Task
@@ -387,7 +387,7 @@ class Gate(OpenedQueue):
         where no hook is a process.  `watch` sees each run of the hooks.
         """
         from patchq.gate.api import deciding
-        from patchq.gate.review.errands import Accept
+        from patchq.gate.review.accept import Accept
 
         session = self.session(targeted=False)
         cluster = session.config.has_cluster
@@ -416,7 +416,7 @@ class Gate(OpenedQueue):
 
     def discard(self, id: str, why: str | None = None, seen: str | None = None) -> Decided:
         """Take a change away that waits or is held."""
-        from patchq.gate.review.errands import Discard
+        from patchq.gate.review.decide import Discard
 
         return self.decide(Discard(id, why, seen))
 
@@ -424,14 +424,14 @@ class Gate(OpenedQueue):
         self, id: str, comments: Iterable[DraftComment], seen: str | None = None
     ) -> Decided:
         """Ask the agent of a proposal for changes."""
-        from patchq.gate.review.errands import SendBack
+        from patchq.gate.review.send_back import SendBack
 
         author = self.session(targeted=False).identity().name
         return self.decide(SendBack(id, tuple(comments), author, seen))
 
     def discuss(self, id: str, comment: str, text: str = "", *, resolves: bool = False) -> Decided:
         """Resolve the thread of a comment, or reply to it."""
-        from patchq.gate.review.errands import Discuss
+        from patchq.gate.review.send_back import Discuss
 
         author = self.session(targeted=False).identity().name
         return self.decide(Discuss(id, comment, text, author, resolves))
@@ -450,9 +450,9 @@ class Gate(OpenedQueue):
 
     def can_undo(self, id: str) -> bool:
         """Return True if the last decision on a change can be taken back now."""
-        from patchq.gate.review import boarding
+        from patchq.gate.review import errands
 
-        return boarding.can_take_back(self.report(id))
+        return errands.can_take_back(self.report(id))
 
     def retry(
         self,
@@ -469,6 +469,6 @@ class Gate(OpenedQueue):
 
     def revert(self, id: str, tell: Tell) -> Decided:
         """Take back a change that landed, by a change of its own."""
-        from patchq.gate.review.errands import Revert
+        from patchq.gate.review.revert import Revert
 
         return self.decide(Revert(self.identify(id)), tell)

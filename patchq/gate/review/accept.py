@@ -16,25 +16,29 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from time import sleep, time
+from typing import ClassVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.values import Problem
+from patchq.core.model.values import EditOutcome, Problem
 from patchq.gate.errors import Fault
-from patchq.gate.git import records
+from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
-from patchq.gate.land import landing, presubmit, reports, running
+from patchq.gate.land import landing, presubmit, reports, running, worker
 from patchq.gate.land.train import Search, Trial
 from patchq.gate.pipeline import depends, selection
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.report import document
 from patchq.gate.report.schema import (
+    BoardedEntry,
     CommittedReport,
+    Report,
     has_commit,
     waits_for_its_agent,
 )
-from patchq.gate.review import boarding, decide, restack
+from patchq.gate.review import decide, restack
 from patchq.gate.review.candidates import (
     Member,
     changed_by_person,
@@ -59,48 +63,148 @@ def unwatched(target: str, size: int, trial: Trial) -> None:
     """Let a run pass."""
 
 
-def accept(session: Session, asked: boarding.Acceptance, watch: Watch = unwatched) -> Decided:
+class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
     """Have proposals of one target board, and land their train, unless that is not waited for.
 
-    Return what became of the last one, with the `others` beside it.
+    Of a single one perhaps chosen edits alone.  `stack` takes what it is on top of along.  `seen`
+    has the commits of their branches that the person has looked at; `by` is who accepts, by
+    default the repository's identity.
     """
-    decide.refresh(session)
-    ids, stack, seen = asked.ids, asked.stack, asked.seen
-    last = decide.proposal(session, ids[-1]) if stack else None
-    branch = session.branches.tip(records.branch(ids[-1]))
-    if last and seen.get(last.id) not in (None, branch):
-        return Decided(last, (decide.unseen(last.id),))  # its history has those below it
-    below = depends.under(session, last) if last else depends.Stack()
-    for one in reversed(below.below):
-        if last and waits_for_its_agent(one.report):
-            return Decided(last, (_sent_back(one.id),))
-    order = list(dict.fromkeys((*reversed(below.ids), *lower_first(session, ids))))
-    boarded, done = boarding.board(session, order, asked)
-    waits = asked.wait or session.serves  # in a cluster the command outlives its worker
-    if session.config.merges_there or not waits:
-        done |= {id: Decided(session.queue.load(id) or one.report) for id, one in boarded.items()}
-    elif boarded:
-        _landed(session, boarded, done, watch, asked.fail_fast)
-    results = [done[id] for id in order if id in done]
-    own = next((one for one in results if one.report.id == ids[-1]), results[-1])
-    return replace(own, others=tuple(one for one in results if one is not own))
+
+    ends: ClassVar = "accepted"
+    ids: tuple[str, ...]
+    only: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    stack: bool = False
+    seen: dict[str, str] = {}
+    fail_fast: bool = False
+    wait: bool = True
+    by: str | None = None
+
+    @property
+    def id(self) -> str:
+        return self.ids[-1]
+
+    def carry_out(
+        self,
+        session: Session,
+        tell: worker.Tell = lambda report: None,
+        watch: Watch = unwatched,
+    ) -> Decided:
+        """Return what became of the last one, with the `others` beside it."""
+        decide.refresh(session)
+        last = decide.proposal(session, self.id) if self.stack else None
+        branch = session.branches.tip(records.branch(self.id))
+        if last and self.seen.get(last.id) not in (None, branch):
+            return Decided(last, (decide.unseen(last.id),))  # its history has those below it
+        below = depends.under(session, last) if last else depends.Stack()
+        for one in reversed(below.below):
+            if last and waits_for_its_agent(one.report):
+                return Decided(last, (_sent_back(one.id),))
+        order = list(dict.fromkeys((*reversed(below.ids), *lower_first(session, self.ids))))
+        boards, done = self._board(session, order)
+        waits = self.wait or session.serves  # in a cluster the command outlives its worker
+        if session.config.merges_there or not waits:
+            done |= {
+                id: Decided(session.queue.load(id) or one.report) for id, one in boards.items()
+            }
+        elif boards:
+            done |= _landed(session, boards, watch, self.fail_fast)
+        results = [done[id] for id in order if id in done]
+        own = next((one for one in results if one.report.id == self.id), results[-1])
+        return replace(own, others=tuple(one for one in results if one is not own))
+
+    def _board(
+        self, session: Session, ids: Sequence[str]
+    ) -> tuple[dict[str, Decided], dict[str, Decided]]:
+        """Mark proposals as accepted; return those that board, and those that cannot."""
+        boards: dict[str, Decided] = {}
+        refused: dict[str, Decided] = {}
+        for id in ids:
+            try:
+                decided = self._ready(session, id, boards)
+            except Fault as fault:
+                report = session.queue.load(id)
+                if len(ids) == 1 or report is None:
+                    raise
+                decided = Decided(report, (Problem(fault.code, fault.message, fault.hint),))
+            (refused if decided.problems else boards)[id] = decided
+            if refused and self.fail_fast:
+                break
+        # From above, so that a crash leaves no lower part of a stack that lands by itself.
+        now = session.clock()
+        changes = {
+            id: partial(self._marked, session, now + number / 1000)
+            for number, id in enumerate(boards)
+        }
+        made = reports.amend(session, dict(reversed(changes.items())))
+        for id in boards.keys() - made.keys():
+            raise decide.decided_already(id, "gone")
+        return boards, refused
+
+    def _marked(self, session: Session, at: float, report: Report) -> Report | None:
+        """Return the report of a proposal with its acceptance, once its mark is there."""
+        id, who = report.id, session.identity()
+        branch = session.branches.tip(records.branch(id))
+        if report.state != "proposed" or branch is None:
+            raise decide.decided_already(id, report.state)
+        refs.put(session.repo, records.BOARDED + id, branch, f"{id} accepted", who)
+        entry = BoardedEntry(by=self.by or who.name, at=document.moment(at), commit=branch)
+        problems = [one for one in report.problems if not one.code.startswith("hook.")]
+        return replace(report, boarded=entry, problems=problems)
+
+    def _ready(self, session: Session, id: str, before: Collection[str]) -> Decided:
+        """Return the proposal with the chosen edits, or why it cannot board behind those."""
+        report = decide.proposal(session, id)
+        _, branch = decide.tips(session, report)
+        if self.seen.get(id) not in (None, branch):
+            return Decided(report, (decide.unseen(id),))
+        problem, stack = depends.why_not_alone(session, report), depends.under(session, report)
+        aboard = {*before, *boarded(session)}
+        if problem and (stack.why or not aboard.issuperset(stack.ids)):
+            return Decided(report, (problem,))
+        if self.only is None and not self.without:
+            return Decided(report)
+        if branch != report.commit:
+            return Decided(report, (_only_whole(session, report),))
+        only = None if self.only is None else frozenset(self.only)
+        selected = selection.select(report.edits, only, frozenset(self.without))
+        made = restack.with_edits(session, report, selected)
+        if isinstance(made, tuple):
+            return Decided(report, made)
+        return _with_choice(made, report.edits, made.edits)
+
+
+def boarded(session: Session) -> list[str]:
+    """Return the ids of all proposals that have boarded."""
+    return [name.removeprefix(records.BOARDED) for name in session.repo.refs(records.BOARDED)]
+
+
+def _only_whole(session: Session, report: CommittedReport) -> Problem:
+    return changed_by_person(session, report, "only whole branches can land")
+
+
+def _with_choice(
+    report: Report, before: Sequence[EditOutcome], after: Sequence[EditOutcome]
+) -> Decided:
+    """Return a proposal with chosen edits, and what the choice brings back and takes along."""
+    back, along = selection.brought_back(before, after), selection.taken_along(before, after)
+    return Decided(report, back=tuple(back), along=tuple(along))
 
 
 def _landed(
-    session: Session,
-    boarded: Mapping[str, Decided],
-    done: dict[str, Decided],
-    watch: Watch,
-    fail_fast: bool,
-) -> None:
-    """Land the train of these, or wait until another process did; `done` gets the outcome."""
-    target = next(iter(boarded.values())).report.target or ""
-    while (ended := run(session, target, boarded, watch, fail_fast=fail_fast)) is None:
+    session: Session, boards: Mapping[str, Decided], watch: Watch, fail_fast: bool
+) -> dict[str, Decided]:
+    """Land the train of these, or wait until another process did; return what ended."""
+    target = next(iter(boards.values())).report.target or ""
+    while (ended := run(session, target, boards, watch, fail_fast=fail_fast)) is None:
         session.pulse()
         sleep(_LOOK_SECONDS)
-    for id, before in boarded.items():
-        if decided := ended.get(id) or elsewhere(session, id):
-            done[id] = replace(decided, back=before.back, along=before.along)
+    return {
+        id: replace(decided, back=before.back, along=before.along)
+        for id, before in boards.items()
+        if (decided := ended.get(id) or elsewhere(session, id))
+    }
 
 
 def elsewhere(session: Session, id: str) -> Decided | None:
@@ -129,7 +233,7 @@ def resume(session: Session, watch: Watch = unwatched) -> list[Decided]:
     """Land what has boarded and no process lands; return what became of it."""
     if session.config.merges_there:
         return []
-    waiting = [report for id in boarding.boarded(session) if (report := session.queue.load(id))]
+    waiting = [report for id in boarded(session) if (report := session.queue.load(id))]
     decided: list[Decided] = []
     for target in dict.fromkeys(report.target for report in waiting if report.target):
         decided += (run(session, target, (), watch) or {}).values()
@@ -187,7 +291,7 @@ class Train:
 
     def run(self) -> None:
         """Join, check and land, until nothing waits."""
-        reports.reconcile(self.session, boarding.boarded(self.session))
+        reports.reconcile(self.session, boarded(self.session))
         most = window = self.session.config.train.batches
         waiting = self._waiting()
         alone = len(waiting) == 1
@@ -201,7 +305,7 @@ class Train:
     def _waiting(self) -> list[CommittedReport]:
         """Return the reports of those that have boarded, the first accepted first."""
         session, found = self.session, list[CommittedReport]()
-        for id in boarding.boarded(session):
+        for id in boarded(session):
             report = session.queue.load(id)
             if report is None or report.state != "proposed":
                 reports.unboard(session, id)
@@ -351,18 +455,12 @@ def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
     report = decide.waits(session, id)
     _, branch = decide.tips(session, report)
     if branch != report.commit:
-        return Decided(
-            report,
-            (changed_by_person(session, report, "only whole branches can land"),),
-        )
+        return Decided(report, (_only_whole(session, report),))
     selected = selection.select(report.edits, only, frozenset())
     choice = replace(choice_of(report), edits=selected.taken, left=selected.left)
     decision = decision_on(session, report, Tips(session), branch, choice)
     if problems := obstacles(decision, "try again"):
         return Decided(report, problems)
     made = decision.report()
-    return Decided(
-        replace(report, edits=made.edits, diff=made.diff),
-        back=tuple(selection.brought_back(report.edits, made.edits)),
-        along=tuple(selection.taken_along(report.edits, made.edits)),
-    )
+    shown = replace(report, edits=made.edits, diff=made.diff)
+    return _with_choice(shown, report.edits, made.edits)

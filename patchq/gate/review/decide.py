@@ -7,6 +7,7 @@ rewritten since patchq died is put right by `reports.reconcile` the next time.
 from __future__ import annotations
 
 from functools import partial
+from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -63,30 +64,37 @@ def decided_already(id: str, state: str) -> UsageError:
     )
 
 
-def discard(session: Session, id: str, seen: str | None = None, why: str | None = None) -> Decided:
-    """Take a proposal away, and keep `why`; its tip stays at `refs/patchq/discarded/<id>`.  Nothing
-    is done where the branch does not end at the commit that the person has `seen`, if that is
-    given."""
-    refresh(session)
-    ended = partial(document.with_state, state="discarded", reason=reports.in_words(why))
-    if updated := reports.end_held(session, id, ended):
-        return Decided(updated)
-    report = proposal(session, id)
-    branch = session.branches.tip(records.branch(id))
-    if seen not in (None, branch):
-        return Decided(report, (unseen(id),))
-    if branch and session.branches.checkouts(records.branch(id)):
-        raise UsageError(
-            f"{records.branch(id)} is checked out",
-            "check out another branch there, then discard again",
-        )
-    ended_report = reports.close(
-        session, report, "discarded", branch, why or "", reason=reports.in_words(why)
-    )
-    warnings.refresh(session, waiting.named(report.problems))
-    if above := waiting.board(session).above([id]):
-        restack.follow(session, above)  # it cannot stay there, and says so
-    return Decided(ended_report)
+class Discard(Struct, frozen=True, tag_field="verb", tag="discard"):
+    """Take a proposal or a held change away, and say `why`.
+
+    Its tip stays at `refs/patchq/discarded/<id>`.  Nothing is done where its branch does not end
+    at the commit that the person has `seen`, if that is given.
+    """
+
+    ends: ClassVar = "discarded"
+    id: str
+    why: str | None = None
+    seen: str | None = None
+
+    def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:
+        refresh(session)
+        id, reason = self.id, reports.in_words(self.why)
+        ended = partial(document.with_state, state="discarded", reason=reason)
+        if updated := reports.end_held(session, id, ended):
+            return Decided(updated)
+        report, name = proposal(session, id), records.branch(id)
+        branch = session.branches.tip(name)
+        if self.seen not in (None, branch):
+            return Decided(report, (unseen(id),))
+        if branch and session.branches.checkouts(name):
+            raise UsageError(
+                f"{name} is checked out", "check out another branch there, then discard again"
+            )
+        made = reports.close(session, report, "discarded", branch, self.why or "", reason=reason)
+        warnings.refresh(session, waiting.named(report.problems))
+        if above := waiting.board(session).above([id]):
+            restack.follow(session, above)  # it cannot stay there, and says so
+        return Decided(made)
 
 
 def refresh(session: Session, *, decides: bool = True) -> None:

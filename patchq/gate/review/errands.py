@@ -14,88 +14,69 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 
 from patchq.core.model.values import HookRun
 from patchq.gate.errors import Fault, InDoubt, UsageError
+from patchq.gate.git import records, refs
+from patchq.gate.git.branches import BranchMove
 from patchq.gate.land import reports, worker
-from patchq.gate.pipeline import history
+from patchq.gate.pipeline import history, notes
 from patchq.gate.pipeline.session import Session
-from patchq.gate.report.schema import Report
-from patchq.gate.review import accept, boarding, decide, revert, send_back
-from patchq.gate.review.comment_file import DraftComment
-from patchq.gate.review.decide import Decided
+from patchq.gate.report import document
+from patchq.gate.report.schema import CommittedReport, Report, has_commit, waits_for_its_agent
+from patchq.gate.review import decide, restack, send_back
+from patchq.gate.review.accept import Accept
+from patchq.gate.review.decide import Decided, Discard
+from patchq.gate.review.revert import Revert
+from patchq.gate.review.send_back import Discuss, SendBack
 
 
-class Accept(boarding.Acceptance, frozen=True, tag_field="verb", tag="accept"):
-    """Land proposals of one target as one train."""
-
-    ends: ClassVar = "accepted"
-
-    def carry_out(
-        self,
-        session: Session,
-        tell: worker.Tell = lambda report: None,
-        watch: accept.Watch = accept.unwatched,
-    ) -> Decided:
-        return accept.accept(session, self, watch)
+def can_take_back(report: Report) -> bool:
+    """Return True if the last decision on a change can be taken back."""
+    discarded = report.state == "discarded" and has_commit(report)
+    return discarded or bool(report.boarded) or waits_for_its_agent(report)
 
 
 class TakeBack(Struct, frozen=True, tag_field="verb", tag="take-back"):
-    """Take the last decision on a change back: see `boarding.take_back`."""
+    """Take the last decision on a change back, as long as nothing followed from it.
+
+    That is an acceptance that waits for its train, a request for changes without an answer, or a
+    discard.
+    """
 
     ends: ClassVar = None
     id: str
 
-    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
-        return boarding.take_back(session, self.id)
+    def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:
+        decide.refresh(session)
+        report = session.queue.load(self.id)
+        if report is not None and report.state == "discarded" and has_commit(report):
+            return Decided(_propose_again(session, report))
+        if report is not None and waits_for_its_agent(report):
+            return Decided(send_back.withdraw(session, self.id))
+        decide.proposal(session, self.id)
+        updated = reports.unboard(session, self.id)
+        if updated is None:
+            raise UsageError(f"{self.id} was not accepted", f"see `patchq show {self.id}`")
+        return Decided(updated)
 
 
-class Discuss(Struct, frozen=True, tag_field="verb", tag="discuss"):
-    """Resolve the thread of a comment, or reply to it; `by` is who does."""
-
-    ends: ClassVar = None
-    id: str
-    comment: str
-    text: str
-    by: str
-    resolves: bool = False
-
-    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
-        return send_back.discuss(
-            session, self.id, self.comment, self.text, self.by, resolves=self.resolves
-        )
-
-
-class Discard(Struct, frozen=True, tag_field="verb", tag="discard"):
-    """Take a proposal or a held batch away, and say `why`."""
-
-    ends: ClassVar = "discarded"
-    id: str
-    why: str | None = None
-    seen: str | None = None
-
-    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
-        return decide.discard(session, self.id, self.seen, self.why)
-
-
-class SendBack(Struct, frozen=True, tag_field="verb", tag="send-back"):
-    """Ask for changes of a proposal; `by` is who asks."""
-
-    ends: ClassVar = None
-    id: str
-    comments: tuple[DraftComment, ...]
-    by: str
-    seen: str | None = None
-
-    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
-        return send_back.send_back(session, self.id, self.comments, self.seen, self.by)
-
-
-class Revert(Struct, frozen=True, tag_field="verb", tag="revert"):
-    """Take a batch that landed back; `tell` gets the verdict on the batch that does it."""
-
-    ends: ClassVar = "reverted"
-    id: str
-
-    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
-        return revert.revert(session, self.id, tell)
+def _propose_again(session: Session, report: CommittedReport) -> Report:
+    id, repo = report.id, session.repo
+    mark, branch = records.DISCARDED + id, records.branch(id)
+    tip, log = repo.ref_target(mark), f"patchq: {id}: proposed again"
+    if tip is None or not repo.exists(tip):
+        raise UsageError(f"the commits of {id} are not there any more", f"try `patchq retry {id}`")
+    with reports.locked(session):
+        move = BranchMove(branch, None, tip, log, session.identity())
+        (moved,) = session.branches.land([move])
+        if moved.fault is not None:
+            raise moved.fault
+        updated = document.with_state(report, "proposed", branch=branch)
+        reports.put(session, updated)
+        session.queue.sync()
+        refs.move(repo, records.WAITING + id, None, report.commit, log, session.identity())
+        notes.add(session, updated)
+        refs.delete(repo, mark, tip)
+    restack.follow(session, [id])
+    return session.queue.load(id) or updated
 
 
 class Supersede(Struct, frozen=True, tag_field="verb", tag="supersede"):

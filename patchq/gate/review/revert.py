@@ -11,7 +11,9 @@ holds for every batch.  What no response can say (submodules) is refused.
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.names import batch_id
@@ -28,45 +30,53 @@ from patchq.gate.report.message import subject
 from patchq.gate.report.schema import LANDED, WAITING, CommittedReport, Report, has_commit
 from patchq.gate.review import from_git, restack
 from patchq.gate.review.candidates import obstacles
-from patchq.gate.review.decide import Decided, discard
+from patchq.gate.review.decide import Decided, Discard
 
 _REVERTS = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.MULTILINE)
 _MOST_COMMITS = 1000
 _MOST = 10**6
 
 
-def revert(session: Session, id: str, tell: worker.Tell) -> Decided:
-    """Take a batch that landed back; `tell` is called with the report on the batch that does it.
+class Revert(Struct, frozen=True, tag_field="verb", tag="revert"):
+    """Take a change that landed back; `tell` gets the report on the change that does it.
 
-    Returns the report on the first batch as it is then, or why nothing was done.  `UsageError` for
-    a batch that is not there to be taken back.
+    The outcome is the first change as it is then, or why nothing was done.
     """
-    report, commit = _landed(session, id)
-    target = report.target
-    gate = _for_what_was_there(session)
-    data = _response(gate, id, target, commit)
-    if isinstance(data, Problem):
-        return Decided(report, (data,))
-    name = f"{batch_id(f'revert-{id}')}.md"
-    choice = Choice(target=target, accepted=True)
-    if problems := _in_the_way(gate, data, name, choice):
-        return Decided(report, problems)
-    # Else it would land when it is not expected any more.
-    session.signer.try_out(session.identity())
-    verdicts: list[Report] = []
-    worker.work([session.queue.adopt(data, name, choice.to_json())], gate, verdicts.append, choice)
-    for verdict in verdicts:
-        if verdict.state == "held" and worker.waits_for_mending(verdict) == CannotFollow.code:
-            discard(session, verdict.id)  # else it would land when it is not expected any more
-            why = verdict.problems[-1]
-            hint = f"see to that, then `patchq revert {id}` again"
-            return Decided(report, (Problem(CannotFollow.code, why.message, hint),))
-        tell(verdict)
-        if verdict.state == "applied" and has_commit(verdict):
-            marked = _mark(session, report, verdict.id, verdict.commit)
-            restack.settle(session)
-            return Decided(marked)
-    return Decided(report)
+
+    ends: ClassVar = "reverted"
+    id: str
+
+    def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:
+        report, commit = _landed(session, self.id)
+        target = report.target
+        gate = _for_what_was_there(session)
+        data = _response(gate, self.id, target, commit)
+        if isinstance(data, Problem):
+            return Decided(report, (data,))
+        name = f"{batch_id(f'revert-{self.id}')}.md"
+        choice = Choice(target=target, accepted=True)
+        if problems := _in_the_way(gate, data, name, choice):
+            return Decided(report, problems)
+        # Else it would land when it is not expected any more.
+        session.signer.try_out(session.identity())
+        verdicts: list[Report] = []
+        worker.work(
+            [session.queue.adopt(data, name, choice.to_json())], gate, verdicts.append, choice
+        )
+        for verdict in verdicts:
+            if verdict.state == "held" and worker.waits_for_mending(verdict) == CannotFollow.code:
+                Discard(verdict.id).carry_out(
+                    session
+                )  # else it would land when it is not expected any more
+                why = verdict.problems[-1]
+                hint = f"see to that, then `patchq revert {self.id}` again"
+                return Decided(report, (Problem(CannotFollow.code, why.message, hint),))
+            tell(verdict)
+            if verdict.state == "applied" and has_commit(verdict):
+                marked = _mark(session, report, verdict.id, verdict.commit)
+                restack.settle(session)
+                return Decided(marked)
+        return Decided(report)
 
 
 def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:

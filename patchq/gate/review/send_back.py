@@ -1,8 +1,17 @@
-"""Sending a proposal back: a person says what is to be different, and its agent answers.
+"""Comments on a proposal: a person says what is to be different, and its agent answers.
 
-The proposal stays as it is, and waits for its agent instead of for a person.  Whoever decides at
-the same time is either before this or behind it: both write the report under the same lock, and
-the comments of two people are both kept.
+They are handed in as a list in JSON, or as plain lines:
+
+    src/a.py:12: say why          line 12 of the proposal's file
+    src/a.py:-9: why did it go?   line 9 of the file before it
+    edit 2: do it without         one edit, by its id
+        a further line, since it is indented, or begins as none of these
+
+Text before the first of them is on the change as a whole.  All that is wrong is reported at once.
+
+A proposal that is sent back stays as it is, and waits for its agent instead of for a person.
+Whoever decides at the same time is either before this or behind it: both write the report under
+the same lock, and the comments of two people are both kept.
 
     report | flush | refs/notes/patchq
 
@@ -12,8 +21,11 @@ write.  Each comment heads a thread: a person resolves it, or replies, which ope
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
+from msgspec import DecodeError, Meta, Struct, ValidationError, convert, json
 from msgspec.structs import replace
 
 from patchq.core.model.names import REQUEST, nearest
@@ -21,7 +33,7 @@ from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import clip, visible
 from patchq.gate.errors import UsageError
 from patchq.gate.git.objects import is_regular
-from patchq.gate.land import reports
+from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import comments, notes
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, secrecy
@@ -33,77 +45,175 @@ from patchq.gate.report.schema import (
     Report,
     ReviewEntry,
     ReviewState,
-    ThreadState,
     has_commit,
 )
 from patchq.gate.review import decide
-from patchq.gate.review.comment_file import DraftComment, refuse
 from patchq.gate.review.decide import Decided
 
 MAX_TEXT = 4000
 MAX_COMMENTS = 100
 # Bytes of JSON that all comments on one batch take at most: report and prompt hold them uncut.
 MAX_REVIEW = 16 * 1024
+MAX_BYTES = 64 * 1024
+_MOST_FLAWS = 10
+_LINE = re.compile(
+    r"(?:edit[ \t]+(?P<edit>[^\s:]+)|(?P<path>\S(?:.*?\S)?):(?P<old>-?)(?P<line>[0-9]{1,9}))"
+    r":[ \t]*(?P<text>.*)"
+)
+# Keys of a report's own comments, which can be handed in as they are.
+_KNOWN = frozenset(CommentEntry.__struct_fields__)
 
 
-def send_back(
-    session: Session,
-    id: str,
-    drafts: Sequence[DraftComment],
-    seen: str | None = None,
-    by: str | None = None,
-) -> Decided:
-    """Ask for changes of a proposal, by these comments; `by` is who asks, and `seen` the commit of
-    the proposal that was looked at, if it may have followed its target meanwhile."""
-    decide.refresh(session)
-    report = decide.proposal(session, id)
-    shown = seen or report.commit
-    if not session.repo.exists(shown):
-        message = f"the commit {shown[:12]} is not there any more"
-        raise UsageError(message, f"see `patchq show {id}`")
-    who = clip(visible(by or session.identity().name), 200)
-    entries = _checked(session, report, drafts, shown, who)
-    updated = rewrite(session, id, lambda now: _asked(session, now, entries, shown, who))
-    reports.unboard(session, id)
-    llm = session.config.llm
-    if llm.model and llm.auto_retry:
-        from patchq.llm import request  # it takes all formats
-        from patchq.llm.request import Request
-
-        session.queue.submit(request.write(Request(retries=id)), id + REQUEST)
-    return Decided(updated)
+# ---------------------------------------------------------------- reading
 
 
-def discuss(
-    session: Session, id: str, comment: str, text: str, by: str, *, resolves: bool
-) -> Decided:
-    """Resolve the thread of a comment, or reply to it, which opens it again."""
-    if len(text) > MAX_TEXT:
-        raise UsageError(f"the reply is longer than {MAX_TEXT} characters", "say it in fewer words")
-    if secrecy.in_text(text, ""):
-        raise UsageError("the reply holds a secret, which is not passed on", "say it without")
-    if not (resolves or text.strip()):
-        raise UsageError("the reply is empty", "write what you want to say")
-    decide.refresh(session)
+class DraftComment(Struct, frozen=True):
+    """A comment that is not checked against a batch yet."""
 
-    def change(now: CommittedReport) -> ReviewEntry:
-        at = document.now()
-        review = now.review
-        if review is None or all(one.id != comment for one in review.comments):
-            raise UsageError(f"{id} has no comment {clip(comment, 20)}", f"see `patchq show {id}`")
-        reply = ReplyEntry(by=by, at=at, text=text.strip(), commit=now.commit)
+    text: str
+    path: str | None = None
+    line: int | None = None
+    side: Literal["base", "new"] | None = None
+    edit: str | None = None
+    lines: tuple[Annotated[int, Meta(ge=1)], int] | None = None
+    """The first and the last of several lines; `line` is the last."""
+    by: str | None = None
+    origin: str | None = None
+    """Who made it, and its address, where that was on a forge."""
 
-        def discussed(one: CommentEntry) -> CommentEntry:
-            # A worker that died before its answer carries the same out once more.
-            is_there = any((last.by, last.text) == (by, reply.text) for last in one.replies[-1:])
-            more = (reply,) if reply.text and not is_there else ()
-            state: ThreadState = "resolved" if resolves else "open"
-            return replace(one, state=state, replies=(*one.replies, *more))
+    def __post_init__(self) -> None:
+        if self.lines and self.lines[0] > self.lines[1]:
+            raise ValueError("expected the first line before the last")
 
-        comments = [discussed(one) if one.id == comment else one for one in review.comments]
-        return replace(review, comments=comments)
 
-    return Decided(rewrite(session, id, change))
+def read_comments(data: bytes) -> list[DraftComment]:
+    """Return the comments of a file; raises `UsageError`."""
+    if len(data) > MAX_BYTES:
+        raise UsageError(
+            f"the comments are longer than {MAX_BYTES // 1024} KiB", "say it in fewer words"
+        )
+    try:
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        message = f"the comments are not UTF-8 (byte {error.start})"
+        raise UsageError(message, "write them as UTF-8") from None
+    return _listed(text) if text.lstrip().startswith(("[", "{")) else list(plain_comments(text))
+
+
+def plain_comments(text: str) -> Iterator[DraftComment]:
+    """Yield the comments of plain lines."""
+    found: dict[str, Any] = {}
+    text_lines: list[str] = []
+    for line in text.split("\n"):
+        match = None if line[:1].isspace() else _LINE.fullmatch(line)
+        if match is None:
+            text_lines.append(line)
+            continue
+        yield from _draft(text_lines, found)
+        text_lines = [match["text"]]
+        found = {"edit": match["edit"]}
+        if match["path"]:
+            side = "base" if match["old"] else None
+            found = {"path": match["path"], "line": int(match["line"]), "side": side}
+    yield from _draft(text_lines, found)
+
+
+def _draft(lines: list[str], found: dict[str, Any]) -> Iterator[DraftComment]:
+    text = "\n".join(lines).strip("\n").rstrip()
+    if text or found:
+        yield DraftComment(text, **found)
+
+
+def _listed(text: str) -> list[DraftComment]:
+    """Return the comments of a list in JSON, or of the object that holds it."""
+    try:
+        value = json.decode(text)
+        entries = value.get("comments", [value]) if isinstance(value, dict) else value
+        entries = convert(entries, list[Any])
+    except (DecodeError, ValidationError) as error:
+        hint = "write a list, or lines like `path:line: text`"
+        raise UsageError(f"the comments are no list in JSON: {error}", hint) from None
+    flaws, drafts = [], []
+    for number, entry in enumerate(entries, 1):
+        try:
+            drafts.append(convert(entry, DraftComment))
+            if unknown := entry.keys() - _KNOWN:
+                flaws.append(f"comment {number}: unknown key {', '.join(sorted(unknown))}")
+        except ValidationError as error:
+            flaws.append(f"comment {number}: {error}")
+    refuse(flaws)
+    return drafts
+
+
+# ---------------------------------------------------------------- deciding
+
+
+class SendBack(Struct, frozen=True, tag_field="verb", tag="send-back"):
+    """Ask for changes of a proposal; `by` is who asks.
+
+    `seen` is the commit that was looked at, if it may have followed its target meanwhile.
+    """
+
+    ends: ClassVar = None
+    id: str
+    comments: tuple[DraftComment, ...]
+    by: str = ""
+    seen: str | None = None
+
+    def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:
+        decide.refresh(session)
+        id, report = self.id, decide.proposal(session, self.id)
+        shown = self.seen or report.commit
+        if not session.repo.exists(shown):
+            message = f"the commit {shown[:12]} is not there any more"
+            raise UsageError(message, f"see `patchq show {id}`")
+        who = clip(visible(self.by or session.identity().name), 200)
+        entries = _checked(session, report, self.comments, shown, who)
+        updated = rewrite(session, id, lambda now: _asked(session, now, entries, shown, who))
+        reports.unboard(session, id)
+        llm = session.config.llm
+        if llm.model and llm.auto_retry:
+            from patchq.llm import request  # it takes all formats
+            from patchq.llm.request import Request
+
+            session.queue.submit(request.write(Request(retries=id)), id + REQUEST)
+        return Decided(updated)
+
+
+class Discuss(Struct, frozen=True, tag_field="verb", tag="discuss"):
+    """Resolve the thread of a comment, or reply to it, which opens it again; `by` is who does."""
+
+    ends: ClassVar = None
+    id: str
+    comment: str
+    text: str
+    by: str
+    resolves: bool = False
+
+    def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:
+        if len(self.text) > MAX_TEXT:
+            message = f"the reply is longer than {MAX_TEXT} characters"
+            raise UsageError(message, "say it in fewer words")
+        if secrecy.in_text(self.text, ""):
+            raise UsageError("the reply holds a secret, which is not passed on", "say it without")
+        if not (self.resolves or self.text.strip()):
+            raise UsageError("the reply is empty", "write what you want to say")
+        decide.refresh(session)
+        return Decided(rewrite(session, self.id, self._discussed))
+
+    def _discussed(self, now: CommittedReport) -> ReviewEntry:
+        review, text = now.review, self.text.strip()
+        of = [one for one in review.comments if one.id == self.comment] if review else []
+        if review is None or not of:
+            message = f"{self.id} has no comment {clip(self.comment, 20)}"
+            raise UsageError(message, f"see `patchq show {self.id}`")
+        replies, state = of[0].replies, "resolved" if self.resolves else "open"
+        # A worker that died before its answer carries the same out once more.
+        if text and (self.by, text) not in [(last.by, last.text) for last in replies[-1:]]:
+            reply = ReplyEntry(by=self.by, at=document.now(), text=text, commit=now.commit)
+            replies = (*replies, reply)
+        made = replace(of[0], state=state, replies=replies)
+        return replace(review, comments=[made if one is of[0] else one for one in review.comments])
 
 
 def withdraw(session: Session, id: str) -> Report:
@@ -270,3 +380,11 @@ def _lines(session: Session, commit: str, path: str) -> int | None:
         return None
     leaf = session.repo.leaf(session.repo.tree(commit).root, path)
     return len(split_lines(session.repo.raw(leaf[1]))) if leaf and is_regular(leaf[0]) else None
+
+
+def refuse(flaws: list[str]) -> None:
+    """Raise a `UsageError` that tells all flaws, if there are any."""
+    if flaws:
+        more = len(flaws) - _MOST_FLAWS
+        shown = [*flaws[:_MOST_FLAWS], *([f"… and {more} more"] if more > 0 else [])]
+        raise UsageError("\n".join(["the comments cannot be taken:", *shown]), "nothing was sent")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,10 @@ from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report.document import plain
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
-from patchq.gate.review import comment_file, decide, from_git, restack
-from patchq.gate.review.comment_file import DraftComment
-from patchq.gate.review.errands import Accept
-from patchq.gate.review.send_back import MAX_COMMENTS, send_back
+from patchq.gate.review import from_git, restack
+from patchq.gate.review.accept import Accept
+from patchq.gate.review.decide import Discard
+from patchq.gate.review.send_back import MAX_COMMENTS, DraftComment, SendBack, read_comments
 from patchq.gate.service.check import fsck
 from tests.helpers.command import block, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -88,7 +88,8 @@ class Desk:
 
     def ask(self, id: str, text: str, **more: Any) -> Report:
         """Send a proposal back, with comments as a file has them."""
-        return send_back(self.session, id, comment_file.read(text.encode()), **more).report
+        errand = SendBack(id, tuple(read_comments(text.encode())), **more)
+        return errand.carry_out(self.session).report
 
     def move(self, **files: str) -> None:
         """Somebody else changes the target, and the proposals follow."""
@@ -234,15 +235,11 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
     assert (note.state, commented(note)) == ("superseded", "first")
 
 
-def accept_one(session: Session, id: str) -> decide.Decided:
-    return Accept((id,)).carry_out(session)
-
-
-@pytest.mark.parametrize("end", [accept_one, decide.discard])
-def test_a_person_may_still_decide(desk: Desk, end: Callable[..., decide.Decided]) -> None:
+@pytest.mark.parametrize("end", [Accept(("x",)), Discard("x")])
+def test_a_person_may_still_decide(desk: Desk, end: Accept | Discard) -> None:
     desk.feed(x=change(10))
     desk.ask("x", "a.txt:10: x")
-    ended = end(desk.session, "x").report
+    ended = end.carry_out(desk.session).report
     assert ended.retry.prompt is None
     assert ended.problems == []
     assert "## Changes were asked for" in to_markdown(ended)
@@ -335,7 +332,7 @@ def test_what_cannot_be_said_is_told_and_nothing_is_sent(desk: Desk) -> None:
     ],
 )  # fmt: skip
 def test_comments_are_read_in_each_form(text: str, expected: list[DraftComment]) -> None:
-    assert comment_file.read(text.encode()) == expected
+    assert read_comments(text.encode()) == expected
 
 
 def test_a_comment_is_text_wherever_it_stands(desk: Desk) -> None:

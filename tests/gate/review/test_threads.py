@@ -12,8 +12,9 @@ from patchq.gate.git import records
 from patchq.gate.pipeline import notes
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
-from patchq.gate.review import boarding, decide
-from patchq.gate.review.send_back import discuss
+from patchq.gate.review.decide import Discard
+from patchq.gate.review.errands import TakeBack
+from patchq.gate.review.send_back import Discuss
 from tests.gate.review.test_send_back import TEXT, Desk, change
 from tests.helpers.gitrepo import git
 
@@ -46,7 +47,7 @@ def test_what_is_not_resolved_goes_along(desk: Desk) -> None:
         "c1": ("answered", ["Shortened"]), "c2": ("answered", []), "c3": ("answered", []),
     }  # fmt: skip
     for comment, text, resolves in (("c1", "", True), ("c2", "Not yet", False)):
-        discuss(desk.session, "y", comment, text, "Ann", resolves=resolves)
+        Discuss("y", comment, text, "Ann", resolves=resolves).carry_out(desk.session)
     again = desk.ask("y", "a.txt:11: new\n")
     assert threads_of(again) == {
         "c2": ("open", ["Not yet"]), "c3": ("answered", []), "c4": ("open", []),
@@ -87,7 +88,7 @@ def test_the_lines_of_a_comment_whose_place_is_gone_are_quoted(desk: Desk) -> No
 def test_resolving_all_ends_the_request(desk: Desk) -> None:
     desk.feed(x=change(10))
     desk.ask("x", "why?\n")
-    discuss(desk.session, "x", "c1", "", "Ann", resolves=True)
+    Discuss("x", "c1", "", "Ann", resolves=True).carry_out(desk.session)
     report = desk.told("x")
     assert (report.retry.prompt, [p.code for p in report.problems]) == (None, [])
     (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
@@ -102,31 +103,31 @@ def test_a_reply_that_is_refused(desk: Desk, comment: str, text: str, why: str) 
     desk.feed(x=change(10))
     desk.ask("x", "why?\n")
     with pytest.raises(UsageError, match=why):
-        discuss(desk.session, "x", comment, text, "Ann", resolves=False)
+        Discuss("x", comment, text, "Ann", resolves=False).carry_out(desk.session)
 
 
 def test_a_request_is_taken_back(desk: Desk) -> None:
     desk.feed(x=change(10))
     desk.ask("x", "why?\n")
-    report = boarding.take_back(desk.session, "x").report
+    report = TakeBack("x").carry_out(desk.session).report
     assert (report.review, report.retry.prompt, list(report.problems)) == (None, None, [])
     desk.ask("x", "why?\n")
     desk.feed(y=f"---\nretries: x\n---\n{line(10, 'y')}")
     desk.ask("y", "And now?\n")
-    report = boarding.take_back(desk.session, "y").report
+    report = TakeBack("y").carry_out(desk.session).report
     assert threads_of(report) == {"c1": ("open", [])}
     assert report.review
     assert report.review.state == "answered"
     with pytest.raises(UsageError, match="was not accepted"):
-        boarding.take_back(desk.session, "y")
+        TakeBack("y").carry_out(desk.session)
 
 
 def test_a_discarded_proposal_is_proposed_again(desk: Desk) -> None:
     desk.feed(x=change(10))
     before = desk.told("x")
-    decide.discard(desk.session, "x", why="too early")
+    Discard("x", why="too early").carry_out(desk.session)
     desk.move(b_txt="moved\n")
-    report = boarding.take_back(desk.session, "x").report
+    report = TakeBack("x").carry_out(desk.session).report
     assert (report.state, report.branch, report.reason) == ("proposed", before.branch, None)
     main = git("rev-parse", "main", cwd=desk.repo)
     assert git("rev-parse", f"{report.commit}^", cwd=desk.repo) == main, "it followed its target"
