@@ -162,9 +162,8 @@ def _proposals(context: RepoContext) -> Iterator[tuple[Report, str]]:
             lost.add(id)
         else:
             yield seen(context, report)
-    for report in from_git.waiting(context, marks - lost) if lost else ():
-        now = Sighting("proposed", from_git.FROM_GIT_NOTE)
-        yield with_current_state(context, report, now), now.note
+    for report, note in from_git.reports(context, lost).values():
+        yield with_current_state(context, report, Sighting("proposed", note)), note
 
 
 def _troubles(context: RepoContext) -> Iterator[Finding]:

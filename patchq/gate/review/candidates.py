@@ -34,14 +34,13 @@ def choice_of(report: CommittedReport) -> Choice:
             f"change {report.id} has more edits than its report holds, and some were not taken",
             "send the wanted ones in a new response",
         )
-    wanted = frozenset(edit.id for edit in report.edits if edit not in idle) if idle else None
+    wanted = frozenset(edit.id for edit in report.edits if edit not in idle)
     # A backup has the id of the edit that it can replace.
-    left = {edit.id: edit.cancelled_by for edit in idle if edit.id not in (wanted or ())}
-    base = report.base
+    left = {edit.id: edit.cancelled_by for edit in idle if edit.id not in wanted}
     return Choice(
-        edits=wanted,
+        edits=wanted if idle else None,
         left=left,
-        base=Base(base.commit, base.how or "tip"),
+        base=Base(report.base.commit, report.base.how or "tip"),
         target=report.target,
         in_stack=report.stands_on is not None,
     )
@@ -49,18 +48,14 @@ def choice_of(report: CommittedReport) -> Choice:
 
 def claim_of(report: Report, session: Session) -> Claim:
     """The response of a batch, to be decided on again; `Fault` if the queue has lost it."""
-    source, body = report.source, session.queue.body(report.id)
+    body = session.queue.body(report.id)
     if body is None:
         raise Fault(
             f"the response of {report.id} is gone from the queue",
             "restore `.patchq/` from a backup, or discard the change",
         )
-    return Claim(
-        "",
-        Source(source.name or "", source.sha256, source.bytes or 0),
-        body,
-        id=report.id,
-    )
+    source = Source(report.source.name or "", report.source.sha256, report.source.bytes or 0)
+    return Claim("", source, body, id=report.id)
 
 
 class Member(Struct, frozen=True):
@@ -98,7 +93,6 @@ def decision_on(
 
 
 def _can_land_unchanged(session: Session, report: CommittedReport, tip: str, branch: str) -> bool:
-    """Return True if the branch, which ends at `branch`, can land on `tip` as it is."""
     repo = session.repo
     if branch != report.commit:
         return repo.is_ancestor(tip, branch)
@@ -162,8 +156,7 @@ def _content(session: Session, commit: str) -> tuple[str, ...]:
 
 
 def errors_of(decision: Decision) -> tuple[Problem, ...]:
-    errors = tuple(decision.errors)
-    return errors or decision.problems
+    return tuple(decision.errors) or decision.problems
 
 
 _CURES = {"worktree.dirty": "commit or stash them", "target.busy": "finish or abort that"}
@@ -180,14 +173,12 @@ def obstacles(decision: Decision, again: str) -> tuple[Problem, ...]:
     if decision.errors:
         return errors_of(decision)
     waits = [one for one in decision.problems if one.code in (*_CURES, "worktree.unseen")]
-    return tuple(_stops(one, again) for one in waits or decision.problems[-1:])
-
-
-def _stops(problem: Problem, again: str) -> Problem:
-    """Return the warning for what could wait as an error."""
-    cure = _CURES.get(problem.code)
-    hint = f"{cure}, then {again}" if cure else (problem.hint or "").replace(HAND_IN, again)
-    return replace(problem, severity="error", hint=hint)
+    stops = list[Problem]()
+    for problem in waits or decision.problems[-1:]:
+        cure = _CURES.get(problem.code)
+        hint = f"{cure}, then {again}" if cure else (problem.hint or "").replace(HAND_IN, again)
+        stops.append(replace(problem, severity="error", hint=hint))
+    return tuple(stops)
 
 
 def refusal_of(member: Member) -> tuple[Problem, ...]:
@@ -198,12 +189,11 @@ def refusal_of(member: Member) -> tuple[Problem, ...]:
     if not passed or not member.decision.hooks[-1].others:
         return problems
     alone = f" (it passed by itself on {target} {(passed[0].tip or '')[:7]})"
-    return tuple(_with_words(problem, alone) for problem in problems)
-
-
-def _with_words(problem: Problem, words: str) -> Problem:
-    first, *rest = problem.message.split("\n")
-    return replace(problem, message="\n".join((first + words, *rest)))
+    messages = [one.message.partition("\n") for one in problems]
+    return tuple(
+        replace(one, message=f"{first}{alone}{end}{rest}")
+        for one, (first, end, rest) in zip(problems, messages, strict=True)
+    )
 
 
 def changed_by_person(session: Session, report: CommittedReport, why: str) -> Problem:

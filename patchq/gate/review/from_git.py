@@ -31,12 +31,6 @@ from patchq.gate.report.schema import Moment, Report, SourceEntry, waits_for_its
 FROM_GIT_NOTE = "from git alone: its report is not in the queue"
 
 
-def load(context: RepoContext, id: str) -> Report | None:
-    """Return the report of a batch as far as git has it; None if git does not know it."""
-    found = history.find(context, {id})
-    return _reports(context, found)[0] if found else None
-
-
 def reports(context: RepoContext, ids: Iterable[str]) -> dict[str, tuple[Report, str]]:
     """Return the remains of batches without reports: a report and a note on its origin, by ids.
 
@@ -67,33 +61,26 @@ def _partial_report(context: RepoContext, id: str, past: Past) -> tuple[Report, 
 def missing(context: RepoContext, known: Iterable[str]) -> list[Report]:
     """Return the reports of other batches than the `known` ones that git has, newest first."""
     names = (history.ids(context.repo) | history.landed_commits(context).keys()) - set(known)
-    return _reports(context, _newest_first(context, history.find(context, names))) if names else []
-
-
-def waiting(context: RepoContext, known: Iterable[str]) -> list[Report]:
-    """Return the reports of other proposals than the `known` ones, by their ids."""
-    names = history.ids(context.repo, records.WAITING) - set(known)
-    return _reports(context, history.find(context, names))
+    if not names:
+        return []
+    # By their commits' times; those of one second by their order in the history.
+    rank = {id: -number for number, id in enumerate(history.landed_commits(context))}
+    found = history.find(context, names)
+    found.sort(key=lambda it: (context.repo.time(it.commit), rank.get(it.id, 1)), reverse=True)
+    return _reports(context, found)
 
 
 def remember(context: RepoContext, landed: Mapping[str, str]) -> None:
     """Enter the ids of landed batches, so that no other batch gets them."""
+    repo = context.repo
     store_queue(context.queue).bury(
-        (id, _source(context, commit), context.repo.time(commit)) for id, commit in landed.items()
+        (id, _source(history.trailers(repo, commit)) or None, repo.time(commit))
+        for id, commit in landed.items()
     )
 
 
-def _source(context: RepoContext, commit: str) -> str | None:
-    sources = history.trailers(context.repo, commit).get("Patchq-Source", [])
-    return next((each.removeprefix("sha256:") for each in sources), None)
-
-
-def _newest_first(context: RepoContext, batches: list[Trace]) -> list[Trace]:
-    """Sort by the commits' times; those of one second by their order in the history."""
-    rank = {id: -number for number, id in enumerate(history.landed_commits(context))}
-    return sorted(
-        batches, key=lambda b: (context.repo.time(b.commit), rank.get(b.id, 1)), reverse=True
-    )
+def _source(trailers: Mapping[str, list[str]]) -> str:
+    return _first(trailers, "Patchq-Source").removeprefix("sha256:")
 
 
 def _reports(context: RepoContext, batches: list[Trace]) -> list[Report]:
@@ -107,14 +94,13 @@ def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
     parent = next(iter(repo.parents(commit)), None)
     changes = repo.changes(parent, commit) if parent else {}
     agent, _, model = _first(trailers, "Assisted-by").partition(":")
-    source = _first(trailers, "Patchq-Source").removeprefix("sha256:")
     base = _first(trailers, "Patchq-Base") or parent or commit
     # What git does not know is null.
     made = document.to_json(
         Report(
             id=batch.id,
             state="applied",
-            source=SourceEntry(name=None, sha256=source, bytes=None),
+            source=SourceEntry(name=None, sha256=_source(trailers), bytes=None),
             agent=(note and note.agent) or agent or None,
             model=(note and note.model) or model or None,
             message=subject(repo.message(commit)),
@@ -130,12 +116,12 @@ def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
             diff=unified.unified([*as_changes(changes, repo.raw)]),
         )
     )
-    branch = records.branch(batch.id) if batch.state == "proposed" else None
-    made_known = document.with_state(
+    waits = batch.state == "proposed"
+    known = document.with_state(
         made,
         batch.state,
-        branch=branch,
-        stands_on=_stands_on(context, parent, made.target) if branch else None,
+        branch=records.branch(batch.id) if waits else None,
+        stands_on=_stands_on(context, parent, made.target) if waits else None,
         duplicate_of=note.by if note else None,
         reason=note.reason if note and batch.state == "discarded" else None,
         decided=_decided(context, batch.id, note),
@@ -143,14 +129,13 @@ def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
     )
     review = note.reviews() if note else None
     if note is None or review is None:
-        return made_known
+        return known
     review = comments.carried(repo, review, note.commit, commit)
-    asked: Report = replace(made_known, review=review)
+    asked: Report = replace(known, review=review)
     return comments.with_review(repo, asked, review) if waits_for_its_agent(asked) else asked
 
 
 def _stands_on(context: RepoContext, parent: str | None, target: str | None) -> StandsOn | None:
-    """Return the batch that a proposal depends on, if its commit is not the target's."""
     tip = context.branches.tip(target) if target else None
     if parent is None or tip is None or context.repo.is_ancestor(parent, tip):
         return None
@@ -159,7 +144,6 @@ def _stands_on(context: RepoContext, parent: str | None, target: str | None) -> 
 
 
 def _decided(context: RepoContext, id: str, note: Note | None) -> Moment | None:
-    """Return the time of the decision, by its note or the register of ids."""
     with suppress(ValueError):
         if note and note.time:
             return document.moment(datetime.fromisoformat(note.time).timestamp())

@@ -198,11 +198,8 @@ def with_edits(
     session: Session, report: CommittedReport, selected: Selection
 ) -> CommittedReport | tuple[Problem, ...]:
     """Make a proposal anew with these of its edits alone, or return why that cannot be."""
-    footing = depends.under(session, report)
     choice = replace(choice_of(report), edits=selected.taken, left=selected.left)
-    decision = _decided(report, footing, session, choice)
-    if isinstance(decision, Fault):
-        raise decision
+    decision = _decided(report, session, choice)
     if decision.candidate is None:
         return errors_of(decision)
     commit, branch = decision.candidate.commit, report.commit
@@ -216,7 +213,6 @@ def with_edits(
 
 
 def _take(steps: Sequence[_Step], session: Session) -> dict[str, str]:
-    """Carry out the steps of those not touched meanwhile; return their commits."""
     if not steps:
         return {}
     oids = {oid for step in steps for oid in (step.commit, step.waits)}
@@ -251,51 +247,42 @@ def _step(report: CommittedReport, session: Session) -> _Step | None:
     commit, tree = branch, repo.tree(branch).root
     updated: Report = replace(report, commit=branch, tree=tree, problems=problems)
     if follows:
-        updated = replace(updated, stands_on=_stands_on(footing))
+        below = footing.on and footing.commit and StandsOn(footing.on, footing.commit)
+        updated = replace(updated, stands_on=below or None)
+    stays: Problem | None = None
     if not follows and (where := session.branches.checkouts(records.branch(id))):
-        updated = document.with_problems(updated, _checked_out(report, footing, where[0].workdir))
+        stays = _checked_out(report, footing, where[0].workdir)
     elif not follows or report.commit != branch:
         if session.signer.resting:
             return None
-        decision = _decided(report, footing, session)
-        if isinstance(decision, Fault):
-            message = _since(report, footing) + decision.message
-            updated = document.with_problems(
-                updated, Problem(_MOVED, message, decision.hint, severity="warning")
-            )
-        elif decision.candidate:
+        try:
+            decision = _decided(report, session, choice_of(report))
+        except Fault as fault:  # its response is lost
+            decision, message = None, _since(report, footing) + fault.message
+            stays = Problem(_MOVED, message, fault.hint, severity="warning")
+        if decision and decision.candidate:
             # The branch's commit may be what the candidate is: a crash came before its report.
             before, candidate = (repo.parents(branch), repo.tree(branch).root), decision.candidate
             same = before == ((candidate.parent,), candidate.tree)
             commit = branch if same else candidate.commit
             updated = _made_again(report, decision, commit)
-        elif decision.state == "held" and not _lost(decision):
+        elif decision and decision.state == "held" and not _lost(decision):
             return None  # a work tree rebases the target, which moves again soon; or no signature
-        else:
-            updated = document.with_problems(updated, _stays(report, footing, decision))
+        elif decision:
+            stays = _stays(report, footing, decision)
+    if stays:
+        updated = document.with_problems(updated, stays)
     if agree and commit == branch and updated == report:
         return None
     return _Step(id, branch, waits, commit, updated)
 
 
-def _stands_on(footing: Stack) -> StandsOn | None:
-    if footing.on is None or footing.commit is None:
-        return None
-    return StandsOn(footing.on, footing.commit)
-
-
-def _decided(
-    report: CommittedReport, footing: Stack, session: Session, choice: Choice | None = None
-) -> Decision | Fault:
-    """Return the change where it is to stand, or the fault if its response is lost.
+def _decided(report: CommittedReport, session: Session, choice: Choice) -> Decision:
+    """Return the change where it is to stand; raises `Fault` if its response is lost.
 
     The judges in this process are asked; the verdicts of other hooks stay with its tree.
     """
-    try:
-        claim, choice = claim_of(report, session), choice or choice_of(report)
-    except Fault as fault:
-        return fault
-    decision = process(claim, session, Tips(session), choice)
+    decision = process(claim_of(report, session), session, Tips(session), choice)
     if report.stands_on and decision.candidate:
         decision = _on_new_ground(decision, decision.candidate, session)
     (decision,) = presubmit.check([decision], session, session.hooks.judges)
@@ -341,7 +328,6 @@ def _made_again(report: Report, decision: Decision, commit: str) -> Report:
 
 
 def _as_before(step: _Step, session: Session) -> bool:
-    """Return True if the batch is undecided, and its refs the same, since it was looked at."""
     moves, name = step.commit != step.branch, records.branch(step.id)
     if session.repo.ref_target(records.WAITING + step.id) != step.waits:
         return False
@@ -360,7 +346,11 @@ def _carry_out(
         session.queue.mark({step.id: step.commit for step in moved})
     done = [step for step in moved if step.branch == step.commit]
     to_move = [step for step in moved if step.branch != step.commit]
-    moves = [_move(step, values, session) for step in to_move]
+    who = session.identity()
+    moves = [
+        BranchMove(records.branch(step.id), step.branch, values[step.commit], _log(step), who)
+        for step in to_move
+    ]
     for step, moved_to in zip(to_move, session.branches.land(moves) if moves else (), strict=True):
         if moved_to.made:
             done.append(step)
@@ -390,26 +380,19 @@ def _beside(step: _Step, now: Report | None, session: Session) -> Report:
     review = now.review
     if review is None or not waits_for_its_agent(now):
         return replace(made, review=review)
-    old = now.commit
-    if old:
+    if now.commit:
         before = {edit.id: edit.path for edit in now.edits}
         after = {edit.id: edit.path for edit in made.edits}
         renames = {before[id]: after[id] for id in before.keys() & after.keys()}
-        review = comments.carried(session.repo, review, old, step.commit, renames)
+        review = comments.carried(session.repo, review, now.commit, step.commit, renames)
     return comments.with_review(session.repo, made, review)
 
 
 def _swap(step: _Step, old: str, values: Mapping[str, Staged], session: Session) -> bool:
-    """Move the mark that the batch waits."""
-    if old == step.commit:
-        return True
     name, who = records.WAITING + step.id, session.identity()
-    return refs.move(session.repo, name, old, values[step.commit], _log(step), who)
-
-
-def _move(step: _Step, values: Mapping[str, Staged], session: Session) -> BranchMove:
-    value, who = values[step.commit], session.identity()
-    return BranchMove(records.branch(step.id), step.branch, value, _log(step), who)
+    return old == step.commit or refs.move(
+        session.repo, name, old, values[step.commit], _log(step), who
+    )
 
 
 def _log(step: _Step) -> str:
@@ -424,21 +407,24 @@ _MOVED = "target.moved"
 
 
 def _lost(decision: Decision) -> Problem | None:
-    """Return why a proposed batch has to wait for one that it depends on."""
     return next((p for p in decision.problems if p.code == "depends.failed"), None)
 
 
 def _knows(report: Report, footing: Stack) -> bool:
-    """Return True if the report says already that the batch cannot be made in its new place."""
     start = _since(report, footing)
     return any(p.code == _MOVED and p.message.startswith(start) for p in report.problems)
+
+
+def _place(report: Report, footing: Stack) -> str:
+    """Return the branch that the proposal is to stand on."""
+    return records.branch(footing.on) if footing.on else report.target or ""
 
 
 def _since(report: Report, footing: Stack) -> str:
     if footing.commit is None:
         return f"the change cannot stay where it is ({footing.why}): "
-    where = report.target if footing.on is None else records.branch(footing.on)
-    return f"{where} moved to {footing.commit[:12]}, and the change cannot be rebuilt there: "
+    moved = f"{_place(report, footing)} moved to {footing.commit[:12]}"
+    return f"{moved}, and the change cannot be rebuilt there: "
 
 
 def _stays(report: Report, footing: Stack, decision: Decision) -> Problem:
@@ -450,14 +436,13 @@ def _stays(report: Report, footing: Stack, decision: Decision) -> Problem:
             f"nothing is left to land: `patchq discard {id}`",
             severity="warning",
         )
-    gone = _lost(decision)
-    error = gone or decision.errors[0]
+    error = _lost(decision) or decision.errors[0]
     hint = f"`patchq discard {id}`, or send it again with `retries: {id}` without what is gone"
     if footing.commit:
-        where = report.target if footing.on is None else records.branch(footing.on)
         hint = (
             f"send it again with `retries: {id}` and `base: {footing.commit[:12]}`, made on "
-            f"{where} as it is now; or `patchq retry {id}` once what is in its way is gone"
+            f"{_place(report, footing)} as it is now; or `patchq retry {id}` once what is in its "
+            "way is gone"
         )
     return replace(
         error,
@@ -470,7 +455,7 @@ def _stays(report: Report, footing: Stack, decision: Decision) -> Problem:
 
 def _checked_out(report: Report, footing: Stack, where: Path) -> Problem:
     id, to = report.id, (footing.commit or "")[:12]
-    follows = report.target if footing.on is None else records.branch(footing.on)
+    follows = _place(report, footing)
     return Problem(
         _MOVED,
         f"{records.branch(id)} is checked out in {where}, so it does not follow {follows}"

@@ -215,8 +215,7 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
     desk.end()
     shutil.rmtree(desk.root)
     desk.begin()
-    alone = from_git.load(desk.session, "x")
-    assert alone
+    alone, _ = from_git.reports(desk.session, ["x"])["x"]
     assert says(alone) == says(asked)
     assert "13 | LINE 10" in (alone.retry.prompt or "")
     for damage in fsck.check(desk.session):

@@ -242,10 +242,10 @@ def _enter(session: Session, queue: StoreQueue, id: str, path: Path) -> None:
         return
     if found := queue.outbox.published_as(path.with_name(id + REPORT)):
         queue.restore(found.report, found.page, found.body, found.ended)
-    elif report := from_git.load(session, id):
+    elif known := from_git.reports(session, [id]):
         there = (each for each in path.parent.glob(f"{escape(id)}.*") if each.stem == id)
         body = next((each for each in there if each.is_file() and not each.is_symlink()), None)
-        _restore(queue, report, body)
+        _restore(queue, known[id][0], body)
     elif path.name.endswith((REPORT, PAGE)):
         spool.set_aside(queue.root, path)
     else:
@@ -304,7 +304,8 @@ def _marks(session: Session, proposals: list[Report]) -> Iterator[Finding]:
 def _unknown(session: Session, queue: StoreQueue) -> Iterator[Finding]:
     waiting = {name.removeprefix(records.WAITING) for name in session.repo.refs(records.WAITING)}
     for id in sorted(waiting | history.landed_commits(session).keys()):
-        if spool.valid(id) and not queue.knows(id) and (report := from_git.load(session, id)):
+        known = not spool.valid(id) or queue.knows(id)
+        for report, _ in from_git.reports(session, () if known else [id]).values():
             yield Finding(
                 "batch.unknown",
                 "todo",
