@@ -35,7 +35,6 @@ from patchq.gate.report.sender import Sender
 from patchq.gate.service import admission
 from patchq.gate.service.watcher import Watcher
 from patchq.mcp import answers
-from patchq.mcp.arguments import usage_error
 from patchq.mcp.tools import Tools
 
 INSTRUCTIONS = """\
@@ -226,7 +225,7 @@ def _fault(failed: ToolError, tool: Tool | None) -> Fault:
         return UsageError(str(failed))
     takes = tool.fn_metadata.arg_model
     if isinstance(error, ValidationError) and error.title == takes.__name__:
-        return usage_error(tool.name, takes.model_fields, error.errors(include_url=False))
+        return answers.usage_error(tool.name, takes.model_fields, error.errors(include_url=False))
     if isinstance(error, OSError) and (broken := disk_fault(error)):
         return broken
     _LOG.error("%s failed", tool.name, exc_info=error)

@@ -6,10 +6,13 @@ They run in threads of their own, so one that waits does not hold up others.
 from __future__ import annotations
 
 import hmac
+import os
+import secrets
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path as FilePath
+from tempfile import NamedTemporaryFile
 from typing import Annotated, Any
 
 import mcp_types as types
@@ -31,29 +34,26 @@ from patchq.gate.report.schema import STOPPED, WAITING, Report, waits_for_its_ag
 from patchq.gate.report.sender import Sender, from_environment
 from patchq.llm import prompts
 from patchq.llm.request import MOST_FILES, Request, RequestedFile
-from patchq.mcp import arguments
 from patchq.mcp.answers import (
-    PromptAnswer,
-    StatusAnswer,
-    VerdictAnswer,
-    for_tools,
-    result,
-    verdict,
-)
-from patchq.mcp.arguments import (
     Base,
     ChangeId,
     CommentAnswer,
     Edits,
     Path,
+    PromptAnswer,
     Response,
     Seconds,
+    StatusAnswer,
     Target,
+    VerdictAnswer,
     Word,
     change_of,
+    for_tools,
+    how_to_submit,
+    result,
+    verdict,
+    what_to_send,
 )
-from patchq.mcp.resend import what_to_send
-from patchq.mcp.tokens import token as token_of
 
 _MOST_LISTED, _MOST_PATHS = 200, 5
 _LONGEST_NAME = 40
@@ -266,7 +266,7 @@ class Tools:
         asked = tuple(RequestedFile(path=path) for path in dict.fromkeys(files))
         with self._gate(targeted=True) as gate:
             about = gate.task(Request(files=asked, task=task or _ANY_TASK, form="diff"))
-        prompt = prompts.build(about, ending=arguments.how_to_submit(about.base)).text
+        prompt = prompts.build(about, ending=how_to_submit(about.base)).text
         return result(PromptAnswer(base=about.base, prompt=prompt), prompt)
 
     def withdraw(
@@ -342,3 +342,28 @@ def _row(row: ChangeRow) -> dict[str, Any]:
         **{key: getattr(report, key) for key in ("id", "state", "agent", "target")},
     }
     return {key: item for key, item in value.items() if item is not None}
+
+
+# ---------------------------------------------------------------- tokens
+
+
+_KEY = "mcp.key"  # the key of tokens; below the queue, so that they outlive the server
+_KEY_BYTES = 32
+
+
+def token_of(root: FilePath, sha256: str) -> str:
+    """Return the token of a response, which shows that its bearer submitted these bytes."""
+    return hmac.digest(_key(root), sha256.encode(), "sha256").hex()[:32]
+
+
+def _key(root: FilePath) -> bytes:
+    path = root / _KEY
+    with suppress(FileNotFoundError):
+        if len(key := path.read_bytes()) == _KEY_BYTES:
+            return key
+    with NamedTemporaryFile(dir=root, prefix=f".{_KEY}.") as scratch:  # for its owner alone
+        scratch.write(secrets.token_bytes(_KEY_BYTES))
+        scratch.flush()
+        with suppress(FileExistsError):
+            os.link(scratch.name, path)  # of two that make one, both use the first
+    return path.read_bytes()
