@@ -1,6 +1,6 @@
 """`patchq review`: the page on which people look at what waits, and decide.
 
-`guard` keeps everybody else out, `app` answers requests, a view module for each page makes the
+`server` keeps everybody else out, `app` answers requests, a view module for each page makes the
 values that its template shows, `live` tells browsers of changes.  Nothing here decides: what is
 asked for goes to the functions that the command line calls.
 """

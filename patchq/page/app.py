@@ -21,10 +21,9 @@ from patchq.gate.api import Gate
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import CRASHED, Fault, UsageError, disk_fault
 from patchq.gate.review.decide import Decided
-from patchq.page import batch, decisions, drafts, inbox, live, pictures, statistics
-from patchq.page.decisions import Form
+from patchq.page import batch, decisions, diff, inbox, live
+from patchq.page.decisions import DraftPlace, Form
 from patchq.page.diff import VIEWED
-from patchq.page.drafts import DraftPlace
 from patchq.page.shown import Shown, rendered
 
 _LOG = logging.getLogger("patchq")
@@ -57,7 +56,7 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
         routes=[
             route("/", answers.page(inbox.view)),
             route("/history", answers.page(inbox.history)),
-            route("/statistics", answers.page(statistics.view)),
+            route("/statistics", answers.page(inbox.statistics)),
             route("/conflicts", answers.page(inbox.conflicts)),
             route("/help", answers.page(lambda gate, asked: Shown("help.html", "Help", {}))),
             Route("/changes", changes),
@@ -117,7 +116,7 @@ class _Answers:
         with self._looking.gate() as gate:
             if deed == "discuss":
                 return _done(deed, [id], f"/batch/{id}")
-            drafts.clear(gate, id)
+            decisions.clear_drafts(gate, id)
             where = f"/batch/{after}" if after else "/"
             return _done(deed, [id], where, _undoable(gate, deed, [id]))
 
@@ -142,14 +141,16 @@ class _Answers:
         """Keep the words of a comment or a reply that is not sent yet."""
         with self._deciding.gate() as gate:
             place = convert(dict(form), DraftPlace)
-            drafts.keep(gate, request.path_params["id"], place, form.get("words", ""))
+            decisions.keep_draft(gate, request.path_params["id"], place, form.get("words", ""))
         return Response(status_code=204)
 
     def picture(self, request: Request, form: Form) -> Response:
         """Return a picture of a change, which runs nothing."""
         with self._looking.gate() as gate:
-            data, type = pictures.content(gate, request.path_params["oid"], form.get("as", ""))
-        return Response(data, media_type=type, headers={"content-security-policy": pictures.POLICY})
+            data, type = diff.picture(gate, request.path_params["oid"], form.get("as", ""))
+        return Response(
+            data, media_type=type, headers={"content-security-policy": diff.PICTURE_POLICY}
+        )
 
 
 async def _form(request: Request) -> Form:

@@ -11,7 +11,8 @@ from patchq.gate.api.rows import ChangeRow
 from patchq.gate.errors import UsageError
 from patchq.gate.report.page import to_markdown
 from patchq.gate.review.decide import Decided
-from patchq.page import drafts, inbox
+from patchq.page import inbox
+from patchq.page.decisions import WHOLE
 from patchq.page.diff import Compared, FileDiff, Span, viewed_key
 from patchq.page.shown import Shown
 
@@ -46,7 +47,7 @@ def view(
         "looked": _looked(shown) if shown.rounds and not shown.since else {},
         "comments": report.review.comments if report.review else (),
         "drafts": shown.drafts,
-        "whole": drafts.WHOLE,
+        "whole": WHOLE,
         "tree": tree({one.file.path: one for one in files}),
         "before": before,
         "after": after,

@@ -1,4 +1,4 @@
-"""Decisions on the page, by the functions of the command line.
+"""Decisions on the page, by the functions of the command line, and words that are not sent yet.
 
 Each form carries the commit that the page showed, so that nothing lands unseen.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec import Struct, ValidationError, convert, field, json
 from msgspec.structs import replace
 from starlette.datastructures import ImmutableMultiDict
 
@@ -15,8 +16,6 @@ from patchq.gate.api import Gate
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.send_back import DraftComment, plain_comments
-from patchq.page import drafts
-from patchq.page.drafts import DraftPlace
 
 Form = ImmutableMultiDict[str, str]
 _OF_COMMENTS = ("path", "side", "from", "line", "words")
@@ -79,15 +78,15 @@ def _send_back(gate: Gate, id: str, form: Form) -> Decided:
         comments = [place.comment(words) for place, words in placed]
         return gate.send_back(id, [*plain_comments(general), *comments], _seen(form))
     except Fault:
-        for place, words in [(drafts.WHOLE, general), *placed]:
-            drafts.keep(gate, id, place, words)
+        for place, words in [(WHOLE, general), *placed]:
+            keep_draft(gate, id, place, words)
         raise
 
 
 def _discuss(gate: Gate, id: str, form: Form) -> Decided:
     comment, resolves = form.get("comment", ""), "resolves" in form
     decided = gate.discuss(id, comment, form.get("reply", ""), resolves=resolves)
-    drafts.keep(gate, id, DraftPlace(thread=comment), "")
+    keep_draft(gate, id, DraftPlace(thread=comment), "")
     return decided
 
 
@@ -104,10 +103,10 @@ def _take_back(gate: Gate, ids: Sequence[str], seen: Mapping[str, str], why: str
             continue
         if one.lines and one.path and one.side:
             place = DraftPlace(one.path, one.side, *map(str, one.lines))
-            drafts.keep(gate, id, place, one.text)
+            keep_draft(gate, id, place, one.text)
         else:
             general.append(f"edit {one.edit}: {one.text}" if one.edit else one.text)
-    drafts.keep(gate, id, drafts.WHOLE, "\n".join(general))
+    keep_draft(gate, id, WHOLE, "\n".join(general))
     return decided
 
 
@@ -139,3 +138,53 @@ def _edits(form: Form) -> frozenset[str]:
     if chosen := frozenset(form.getlist("edit")):
         return chosen
     raise UsageError("no edit was chosen", "tick those that are to land, or discard the change")
+
+
+# ---------------------------------------------------------------- drafts
+
+
+_KIND = "draft"  # of marks
+
+
+class DraftPlace(Struct, frozen=True):
+    """The lines, or the thread, that words are about; by default the whole change."""
+
+    path: str = ""
+    side: str = ""
+    first: str = field(default="", name="from")
+    line: str = ""
+    thread: str = ""
+
+    @property
+    def lines(self) -> str:
+        """The line, or the first and the last one."""
+        return self.line if self.first in ("", self.line) else f"{self.first} to {self.line}"
+
+    def comment(self, text: str) -> DraftComment:
+        """Return the words as a comment on the lines; raises `UsageError` for none."""
+        lines = [self.first or self.line, self.line]
+        values = {"text": text, "path": self.path, "side": self.side, "line": self.line}
+        try:
+            return convert(values | {"lines": lines}, DraftComment, strict=False)
+        except ValidationError:
+            message = f"{self.path} has no line {self.lines}"
+            raise UsageError(message, "comment on a line that is shown") from None
+
+
+WHOLE = DraftPlace()
+
+
+def drafts_of(gate: Gate, id: str) -> dict[DraftPlace, str]:
+    """Return the words on a change, each with its place."""
+    kept = gate.marks(_KIND).of(id)
+    return {json.decode(key, type=DraftPlace): words for key, words in kept.items()}
+
+
+def keep_draft(gate: Gate, id: str, about: DraftPlace, words: str) -> None:
+    """Keep words until they are sent; empty ones are taken away."""
+    gate.marks(_KIND).put(json.encode(about).decode(), words, id)
+
+
+def clear_drafts(gate: Gate, id: str) -> None:
+    """Take away all words on a change."""
+    gate.marks(_KIND).clear(id)

@@ -1,15 +1,17 @@
-"""Lists of changes: the inbox, those that are decided together or collide, the history."""
+"""Lists of changes, and sums: the inbox, those decided together or in collision, the history."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from patchq.core.model.values import Problem
 from patchq.gate.api import Gate, words
 from patchq.gate.api.rows import SORTS, ChangeRow, Filter
+from patchq.gate.api.stats import BY, DAY
 from patchq.page.decisions import Form
 from patchq.page.shown import Shown
 
@@ -154,3 +156,32 @@ def _fits(row: ChangeRow, level: str, search: str) -> bool:
     text = " ".join([row.subject, row.id, row.report.agent or "", *row.paths]).lower()
     has_level = not level or (row.risk is not None and row.risk.level == level)
     return has_level and all(word in text for word in search.lower().split())
+
+
+# ---------------------------------------------------------------- statistics
+
+
+_SUMS = {
+    "verdicts": "What became of responses",
+    "decisions": "What people decided of proposals",
+    "refusals": "Why responses were refused",
+    "matches": "How quotes were found",
+}
+# The kinds of events that are plotted by day, the first at the left.
+_BY_DAY = ("applied", "accepted", "proposed", "refused", "discarded", "reverted")
+_MOST_SUMS = 50
+
+
+def statistics(gate: Gate, asked: Mapping[str, str]) -> Shown:
+    """Return the sums that `patchq stats` prints, as tables with bars."""
+    whole: Mapping[str, Any] = next(iter(gate.stats()), {})
+    days = {day["day"]: [day["events"].get(kind, 0) for kind in _BY_DAY] for day in gate.stats(DAY)}
+    values = {
+        "responses": whole.get("responses", 0),
+        "sums": {what: whole.get(kind) or {} for kind, what in _SUMS.items()},
+        "kinds": _BY_DAY,
+        "days": days,
+        "most": max(map(sum, days.values()), default=0),
+        "tables": {by: gate.stats(by)[:_MOST_SUMS] for by in BY if by != DAY},
+    }
+    return Shown("statistics.html", "Statistics", values)

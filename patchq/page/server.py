@@ -1,18 +1,49 @@
-"""Starting the page: the port, the address that is printed, and the browser that is opened."""
+"""Starting the page, and its guard: it lets in the browser that opened the printed address.
+
+The address holds a token, new at each start, which is exchanged for a cookie.  Browsers send a
+cookie to every port of a name, so the page has a name of its own, which is as new.
+Requests to another name (rebinding), forms of another site's page, and long bodies are refused.
+"""
 
 from __future__ import annotations
 
+import hmac
+import secrets
 import webbrowser
 from argparse import Namespace
 from threading import Thread
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from patchq.gate.api.location import Options
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.report.document import printed
 from patchq.gate.service import loopback
+from patchq.gate.service.loopback import NAMES
 from patchq.page.app import make
-from patchq.page.guard import Admission
 from patchq.page.live import News
+
+TOKEN = "token"  # the parameter of the address that is printed
+MOST_BYTES = 2 << 20  # of a request's body
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": POLICY,
+    # With `no-referrer`, browsers send `Origin: null` with the page's own forms.
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_COOKIE = "patchq"
+_ASKS = ("GET", "HEAD")
 
 
 def run(args: Namespace, options: Options) -> int:
@@ -33,3 +64,78 @@ def run(args: Namespace, options: Options) -> int:
             Thread(target=webbrowser.open, args=(guarded.url,), daemon=True).start()
         loopback.listen(serving, own)
     return 0
+
+
+# ---------------------------------------------------------------- the guard
+
+
+class Admission:
+    """An ASGI application for those who came by the printed address."""
+
+    def __init__(self, app: ASGIApp, port: int) -> None:
+        self._app = app
+        self._host = f"{secrets.token_hex(8)}.localhost:{port}"
+        self._plain_hosts = [f"{name}:{port}" for name in NAMES]
+        self._token = secrets.token_urlsafe(32)
+        self._cookie = secrets.token_urlsafe(32)
+        self._origin = f"http://{self._host}"
+        self.url = f"{self._origin}/?{TOKEN}={self._token}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer: ASGIApp = self._app
+        if scope["type"] == "http":
+            answer = self._refusal(Request(scope)) or answer
+            send = _with_headers(send)
+        await answer(scope, receive, send)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """The answer to a request that goes no further."""
+        headers, asks = request.headers, request.method in _ASKS
+        if headers.getlist("host") != [self._host]:
+            if headers.get("host") not in self._plain_hosts:
+                return _plain("this page answers to its own address alone", 421)
+            link = f'<a href="{self._origin}/">{self._origin}/</a>'
+            return HTMLResponse(f"<p>The review page is at {link}</p>", 200 if asks else 421)
+        if not asks:
+            if headers.getlist("origin") != [self._origin]:
+                return _plain("this was sent by a page of another site", 403)
+            length = headers.get("content-length", "")
+            if not length.isdigit():
+                return _plain("the request does not say how long it is", 411)
+            if int(length) > MOST_BYTES:
+                return _plain(f"more than {MOST_BYTES} bytes were sent", 413)
+        if asks and TOKEN in request.query_params:
+            return self._exchange(request)
+        if not _is(self._cookie, request.cookies.get(_COOKIE, "")):
+            text = "open the address that `patchq review` printed: it holds the key to this page"
+            return _plain(text, 403)
+        return None
+
+    def _exchange(self, request: Request) -> Response:
+        if not _is(self._token, request.query_params[TOKEN]):
+            return _plain(
+                "this address is of an earlier start: see what `patchq review` printed", 403
+            )
+        answer = RedirectResponse(request.url.remove_query_params(TOKEN), 303)
+        # With "strict" no link leads here, such as the one of `127.0.0.1`.
+        answer.set_cookie(_COOKIE, self._cookie, httponly=True, samesite="lax", path="/")
+        return answer
+
+
+def _is(secret: str, given: str) -> bool:
+    return hmac.compare_digest(given.encode(), secret.encode())
+
+
+def _with_headers(send: Send) -> Send:
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return send_with_headers
+
+
+def _plain(text: str, code: int) -> Response:
+    return PlainTextResponse(f"{text}\n", code)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from patchq.page.guard import MOST_BYTES
+from patchq.page.server import MOST_BYTES
 from tests.helpers.command import patchq
 from tests.page.people import Person
 
