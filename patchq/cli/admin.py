@@ -279,7 +279,6 @@ _WORDS = {"fatal": "FATAL", "todo": "TO DO", "weaker": "weaker", "ok": "ok"}
 
 
 def doctor(args: Namespace) -> int:
-    """Show the findings; return 1 if one needs to be acted on."""
     found = list(opening.gate(args).checks())
     failing = ("fatal",) if args.before_start else ("fatal", "todo")
     wrong = any(finding.level in failing for finding in found)
@@ -303,7 +302,6 @@ def _finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def fsck(args: Namespace) -> int:
-    """Show the damage; return 1 if some is left."""
     from patchq.gate.service.check.fsck import check, repair, set_aside_store
 
     gate = opening.gate(args)

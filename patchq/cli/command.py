@@ -23,7 +23,7 @@ from patchq import __version__
 from patchq.cli import arguments
 from patchq.core.model.names import suggestion
 from patchq.core.text.quote import visible
-from patchq.gate.errors import CRASHED, Fault, UsageError, disk_fault
+from patchq.gate.errors import CRASHED, Fault, UsageError, fault_of
 
 # Each verb, the module that has it, and what it is for.
 VERBS = {
@@ -125,7 +125,6 @@ class Parser(argparse.ArgumentParser):
         return f"see `{self.prog} -h`"
 
     def _example(self, missing: Sequence[str]) -> tuple[str, str]:
-        """Return what is missing, by an example, and where to look."""
         below = next((one.choices for one in self._actions if isinstance(one.choices, dict)), None)
         if below:
             return (
@@ -195,7 +194,6 @@ def whole() -> Parser:
 
 
 def _load(verb: str, parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
-    """Import the verb, have the parser take its arguments, and return its function."""
     name, _ = VERBS.get(verb, ("look", ""))
     module = import_module(f"patchq.cli.{name}")
     arguments.add(parser, module.ARGUMENTS.get(verb, ()))
@@ -212,7 +210,6 @@ def table() -> str:
 
 
 def _common() -> Parser:
-    """The parser of what every command takes."""
     parser = Parser(
         "patchq",
         usage="patchq [-C DIR] [--config FILE] [--json] [-q | -v] COMMAND …",
@@ -255,21 +252,17 @@ def call(words: Sequence[str]) -> int:
         return code
     except SystemExit as stop:  # of the parser: help, or usage
         return int(stop.code or 0)
-    except Fault as fault:
-        tell(fault, json=json)
-        return fault.exit_status
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         forget_reader()
         return code
     except Exception as error:
-        if isinstance(error, OSError) and (broken := disk_fault(error)):
-            tell(broken, json=json)
-            return broken.exit_status
-        crash = _crash(error)
-        tell(crash, json=json)
-        return crash.exit_status
+        fault = fault_of(error, "this is a defect of patchq; {} has what a report of it needs")
+        if fault.code == CRASHED:
+            fault.hint = str(fault.hint).format(_crash_log(error))
+        tell(fault, json=json)
+        return fault.exit_status
 
 
 def _enter(directories: Sequence[str]) -> Path:
@@ -284,8 +277,7 @@ def _enter(directories: Sequence[str]) -> Path:
     return Path.cwd() if directories else Path()
 
 
-def _crash(error: Exception) -> Fault:
-    """The fault that a defect of patchq is; a file has what a report of it needs."""
+def _crash_log(error: Exception) -> str:
     import tempfile  # only who crashes needs them
     import traceback
 
@@ -294,12 +286,7 @@ def _crash(error: Exception) -> Fault:
     ) as log:
         log.write(f"patchq {__version__}, Python {sys.version}\n{sys.argv}\n\n")
         traceback.print_exception(error, file=log)
-    fault = Fault(
-        f"{type(error).__name__}: {error}",
-        f"this is a defect of patchq; {log.name} has what a report of it needs",
-    )
-    fault.code = CRASHED
-    return fault
+    return log.name
 
 
 # ---------------------------------------------------------------- streams

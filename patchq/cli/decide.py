@@ -205,7 +205,6 @@ _LOOK_SECONDS = 0.1
 
 
 def _wait_for_trains(args: Namespace, gate: Gate, ids: list[str]) -> int:
-    """Wait until nothing of these waits for its train; return the exit code."""
     until = time.monotonic() + args.timeout
     code, late = 0, list[str]()
     for id in ids:
@@ -247,7 +246,6 @@ class Progress:
         )
 
     def end(self) -> None:
-        """Print how many runs it took."""
         if self._runs > 1:
             took = words.clock(time.monotonic() - self._began)
             print(f"{self._runs} runs, {took}; one by one: {self._size} runs")
@@ -281,7 +279,6 @@ def print_decision(args: Namespace, decided: Decided, of: int = 1) -> int:
 
 
 def _beside(decided: Decided) -> Iterator[str]:
-    """Yield the side effects of the choice."""
     if decided.back:
         yield f"with edit {', '.join(decided.back)}, which the choice brings back"
     for id, need in decided.along:

@@ -111,7 +111,6 @@ def submit(args: Namespace) -> int:
 
 
 def _hand_in(args: Namespace, gate: Gate, keys: Keys) -> list[Ticket]:
-    """Put commits, or the changes of a work tree, into the inbox."""
     if args.base:
         raise UsageError("what is handed in by commits has its base", "leave --base out")
     if args.series and (args.worktree is not None or args.message):
@@ -124,7 +123,6 @@ def _hand_in(args: Namespace, gate: Gate, keys: Keys) -> list[Ticket]:
 
 
 def _wait_for_verdicts(args: Namespace, gate: Gate, tickets: Sequence[Ticket]) -> int:
-    """Print the verdict on each; the ids are printed before, on standard error."""
     until = time.monotonic() + (args.timeout or math.inf)
     if not args.json:
         names = ", ".join(one.id for one in tickets)

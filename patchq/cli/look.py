@@ -328,7 +328,6 @@ def _held_lines(rows: Sequence[ChangeRow]) -> Iterator[Line]:
 
 
 def _branch_lines(branches: Sequence[Mapping[str, str | None]]) -> Iterator[Line]:
-    """Yield the branches that wait or were turned away, and the number of the others."""
     others = [branch for branch in branches if branch["state"] != "taken"]
     for branch in others[:MOST]:
         yield plain(visible(f"branch   {branch['branch']}  {branch['state']}: {branch['why']}"))
@@ -389,7 +388,6 @@ def log(args: Namespace) -> int:
 
 
 def _log_lines(rows: Sequence[ChangeRow]) -> Iterator[Line]:
-    """Yield a line for each and, on a terminal, how many there are of each state."""
     yield from aligned([_log_cells(row) for row in rows], ("subject", "why", "id"))
     if rows and output.is_terminal():
         counts = Counter(row.report.state for row in rows).most_common()
@@ -433,7 +431,6 @@ def overview(args: Namespace) -> int:
 
 
 def _now(args: Namespace) -> tuple[str, str]:
-    """Return the state of the queue of this repository in one line, and what to do next."""
     try:
         gate = opening.gate(args)
         now = gate.status(limit=0)

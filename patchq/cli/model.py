@@ -136,7 +136,6 @@ _LONGEST_NAME = 40
 
 
 def ask(args: Namespace) -> int:
-    """Ask, decide, and send retry prompts on as `llm.auto_retry` allows; print each verdict."""
     gate = opening.gate(args)
     asked = request.write(question(args, gate.location.repo.workdir))
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"

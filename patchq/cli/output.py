@@ -83,7 +83,6 @@ class Verdicts:
 
     @property
     def exit_code(self) -> int:
-        """1 if any response was refused."""
         return int("rejected" in self.states)
 
 
@@ -141,7 +140,6 @@ def show(lines: Iterable[Line], *, crop: bool = False, paged: bool = True) -> No
 
 
 def _program() -> str:
-    """Return the command that git shows its output with."""
     asked = subprocess.run(["git", "var", "GIT_PAGER"], capture_output=True, text=True)
     found = asked.stdout.strip()
     there = found and which(found.split()[0]) and os.environ.get("TERM") != "dumb"

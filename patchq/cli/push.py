@@ -67,10 +67,6 @@ def receive(args: Namespace) -> int:
 
 
 def _handed_in(args: Namespace, push: Push, stop: WaitStop) -> str | None:
-    """Return why the push fails, in one line, or None.
-
-    Raises `Fault` for what never reaches the queue.
-    """
     command, target = _only(push)
     options = receiving.push_options(push.options)
     gate = opening.gate(args)
@@ -94,7 +90,6 @@ def _handed_in(args: Namespace, push: Push, stop: WaitStop) -> str | None:
 
 
 def _only(push: Push) -> tuple[Command, str]:
-    """Return the one ref that is pushed, and the branch that it is for."""
     if len(push.commands) != 1:
         raise UsageError(f"{len(push.commands)} refs are pushed", f"push one {NAMESPACE}BRANCH")
     (command,) = push.commands
@@ -112,7 +107,6 @@ def _only(push: Push) -> tuple[Command, str]:
 
 
 def _print_verdict(report: Report) -> str | None:
-    """Print the verdict; return why the push fails, or None."""
     refused = report.state == "rejected"
     heading = f"\n{WHAT_TO_SEND}\n" if refused else "\n## Edits\n"
     page, _, send = to_markdown(report).partition(heading)

@@ -73,8 +73,6 @@ def _line(question: str) -> str:
 
 
 class Walk(Struct, frozen=True, dict=True):
-    """Goes through what waits."""
-
     args: Namespace
     gate: Gate
     ask: AskLine
@@ -168,7 +166,6 @@ class Walk(Struct, frozen=True, dict=True):
         return self._undecided(self.gate.discard(report.id, why or None, report.commit))
 
     def _undecided(self, decided: Decided) -> bool:
-        """Print what came of a decision; return True if it is still to be made."""
         return decide.print_decision(self.args, decided) != 0
 
 

@@ -155,7 +155,6 @@ def watch(args: Namespace) -> int:
 
 
 def _detach(args: Namespace, gate: Gate, root: Path) -> int:
-    """Start the same command in a session of its own and wait until it holds the queue."""
     owner = gate.owner()
     if owner is not None:
         raise QueueLocked(f"the queue is served already, by process {owner.pid}", "patchq stop")
@@ -225,7 +224,6 @@ def service(args: Namespace) -> int:
 
 
 def _unit_folder(system: bool) -> Path:
-    """Return the directory in which systemd looks for units."""
     if system:
         return Path("/etc/systemd/system")
     config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
@@ -263,7 +261,6 @@ def unit_text(home: Path, *, system: bool) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Return a word of a command as systemd reads it."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"' if escaped != word or " " in word else word
 
@@ -283,7 +280,6 @@ def _systemctl(args: Namespace, *words: str) -> str:
 
 
 def _found(name: str) -> str:
-    """Return the path of a program of systemd."""
     found = shutil.which(name)
     if not found:
         raise UsageError(f"{name} is not here: this machine has no systemd", _INSTEAD)

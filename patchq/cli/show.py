@@ -91,7 +91,6 @@ def show(args: Namespace) -> int:
 
 
 def _page(row: ChangeRow) -> str:
-    """Return the report's page, with facts for people below its title."""
     title, _, page = to_markdown(row.report, person=True).partition("\n")
     # A refusal's page goes back to its model as it is.
     for_people = row.report.state != "rejected" or output.is_terminal()
@@ -181,7 +180,6 @@ def _number(cell: Cell | None, style: str) -> Styled:
 
 
 def _pieces(row: Row, cell: Cell | None, width: int, style: str, code: _Runs) -> list[Line]:
-    """The cell's text in lines of `width` columns, with what only this side has marked."""
     if cell is None:
         return []
     style = style if row.kind != "same" else ""
@@ -205,7 +203,6 @@ def _pieces(row: Row, cell: Cell | None, width: int, style: str, code: _Runs) ->
 
 
 def _joined(pieces: Iterable[Styled]) -> Line:
-    """Neighbours of one style as one piece."""
     made: list[Styled] = []
     for piece in pieces:
         if made and made[-1].style == piece.style:
@@ -243,7 +240,6 @@ def events(args: Namespace) -> int:
 
 
 def _follow(args: Namespace, root: Path) -> int:
-    """Print events until a signal, or a reader that goes away, ends it."""
     from patchq.gate.service.watcher import Watcher  # only this needs it
 
     stopped: list[int] = []
@@ -274,7 +270,6 @@ def _print_event(args: Namespace, event: Mapping[str, Any]) -> None:
 
 
 def _event_line(event: Mapping[str, Any]) -> str:
-    """One plain line: when, what, which batch, and where it is or why it is not."""
     place = event["branch"] or event["target"] or ""
     commit = (event["commit"] or "")[:12]
     by = f"by {event['agent']}" if event["agent"] else ""

@@ -80,6 +80,17 @@ def disk_fault(error: OSError) -> DiskFault | None:
     return DiskFault(f"{error.strerror}{where}", _AGAIN)
 
 
+def fault_of(error: Exception, hint: str) -> Fault:
+    """Return an error as a fault; the hint is for a defect of patchq, whose code is `CRASHED`."""
+    if isinstance(error, Fault):
+        return error
+    if isinstance(error, OSError) and (broken := disk_fault(error)):
+        return broken
+    crash = Fault(f"{type(error).__name__}: {error}", hint)
+    crash.code = CRASHED
+    return crash
+
+
 class DatabaseFault(Fault):
     """The database that has the queue refuses to work, or the connection to it was lost."""
 

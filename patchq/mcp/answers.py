@@ -166,7 +166,6 @@ def result(value: Mapping[str, Any], text: str, *, refused: bool = False) -> typ
 
 
 def _of_tools(text: str) -> str:
-    """Return the text with tools in place of the commands that do the same."""
     return _COMMAND.sub(lambda it: f"`{_TOOLS[it[1]]}`" if it[1] in _TOOLS else it[0], text)
 
 
@@ -208,7 +207,6 @@ def verdict(report: Report, note: str = "") -> VerdictAnswer:
 
 
 def _known(entry: Any, *keys: str) -> dict[str, Any]:
-    """Return what the entry has under these keys."""
     found = {key: plain(getattr(entry, key)) for key in keys}
     return {key: value for key, value in found.items() if value is not None}
 
@@ -297,7 +295,6 @@ def _edit(
 
 
 def _once(text: str, first: int, count: int) -> str:
-    """Return the lines there, with as many round them as make them occur once in the text."""
     lines = text.splitlines(keepends=True)
     first = min(max(first, 0), max(len(lines) - 1, 0))
     last = min(first + max(count, 1), len(lines))

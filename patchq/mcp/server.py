@@ -30,7 +30,7 @@ from pydantic import ValidationError
 from patchq import __version__
 from patchq.core.formats.registry import FORMATS
 from patchq.gate.api.shared import SharedGate
-from patchq.gate.errors import CRASHED, Fault, UsageError, disk_fault
+from patchq.gate.errors import CRASHED, Fault, UsageError, fault_of
 from patchq.gate.report.sender import Sender
 from patchq.gate.service import admission
 from patchq.gate.service.watcher import Watcher
@@ -98,8 +98,6 @@ class Server(MCPServer):
             await anyio.sleep(_LOOK_SECONDS / 10)
 
     def _offer_texts(self) -> None:
-        """Offer the resources and the prompts."""
-
         @self.resource(STATUS, mime_type="application/json", description="The state of the queue")
         def status() -> str:
             return _text(self.queue.listed)
@@ -163,7 +161,6 @@ class Server(MCPServer):
 
     @asynccontextmanager
     async def _running(self, _: object) -> AsyncIterator[dict[str, Any]]:
-        """Publish the changes of resources as long as the server runs."""
         to_thread.current_default_thread_limiter().total_tokens = _MOST_CALLS
         async with anyio.create_task_group() as group:
             group.start_soon(self._publish)
@@ -187,7 +184,6 @@ class Server(MCPServer):
 
 
 def _tool(method: Any) -> Tool:
-    """Return the tool of a method, which takes no argument that it does not name."""
     name = method.__name__
     tool = Tool.from_function(
         method,
@@ -208,7 +204,6 @@ def _tool(method: Any) -> Tool:
 
 
 def _untitled(schema: Any) -> Any:
-    """Return the schema without titles, which only repeat names."""
     if isinstance(schema, list):
         return [_untitled(item) for item in schema]
     if isinstance(schema, dict):
@@ -217,25 +212,19 @@ def _untitled(schema: Any) -> Any:
 
 
 def _fault(failed: ToolError, tool: Tool | None) -> Fault:
-    """Return what a tool failed by as a fault; a defect of patchq is logged."""
     error = failed.__cause__
-    if isinstance(error, Fault):
-        return error
-    if tool is None or error is None:
+    if tool is None or not isinstance(error, Exception):
         return UsageError(str(failed))
     takes = tool.fn_metadata.arg_model
     if isinstance(error, ValidationError) and error.title == takes.__name__:
         return answers.usage_error(tool.name, takes.model_fields, error.errors(include_url=False))
-    if isinstance(error, OSError) and (broken := disk_fault(error)):
-        return broken
-    _LOG.error("%s failed", tool.name, exc_info=error)
-    crash = Fault(f"{type(error).__name__}: {error}", "this is a defect of patchq; see its log")
-    crash.code = CRASHED
-    return crash
+    fault = fault_of(error, "this is a defect of patchq; see its log")
+    if fault.code == CRASHED:
+        _LOG.error("%s failed", tool.name, exc_info=error)
+    return fault
 
 
 def _text(ask: Callable[[], types.CallToolResult]) -> str:
-    """Return the text of an answer; a fault is raised as the protocol has it."""
     try:
         (part,) = ask().content
     except Fault as fault:

@@ -142,7 +142,6 @@ class Tools:
     def _so_far(
         self, change: Ticket | str, late: TimeIsUp, token: str | None = None
     ) -> types.CallToolResult:
-        """Return the state of a change that did not come to the one that was waited for."""
         id = change.id if isinstance(change, Ticket) else change
         note = f"{late.message}; ask with `wait` for {id}"
         with suppress(TimeIsUp):
@@ -237,7 +236,6 @@ class Tools:
     def listed(
         self, agent: str | None = None, state: State | None = None, limit: int = 20
     ) -> types.CallToolResult:
-        """Return the answer of `status`."""
         where = Filter(state, agent)
         with self._gate() as gate:
             seen = gate.status(where, limit)
@@ -289,7 +287,6 @@ class Tools:
     def _answer(
         self, report: Report, *, note: str = "", refuses: bool = True, token: str | None = None
     ) -> types.CallToolResult:
-        """Return the report in one line; a refusal as its page, which holds what to send."""
         report = for_tools(report)
         refused = refuses and report.state == "rejected"
         warnings = [f"  {p.code}: {p.message}" for p in report.problems]
@@ -309,13 +306,11 @@ class Tools:
 
 
 def _client(ctx: Context) -> str | None:
-    """Return the name that the client gives itself."""
     client = ctx.session.client_params
     return client.client_info.name if client else None
 
 
 def _page(gate: Gate, report: Report, data: bytes | None = None, *, foreseen: bool = False) -> str:
-    """Return the report's page; how to answer is in the arguments of `submit`."""
     send = None
     if report.state == "rejected" or waits_for_its_agent(report):
         send = what_to_send(gate, report, data or gate.body(report.id))
@@ -323,7 +318,6 @@ def _page(gate: Gate, report: Report, data: bytes | None = None, *, foreseen: bo
 
 
 def _row(row: ChangeRow) -> dict[str, Any]:
-    """Return a change of a list, without what is not known of it."""
     report, problem = row.report, row.why if row.report.state in STOPPED else None
     others = dict.fromkeys(
         one.conflicts_with.batch or "" for one in row.collides if one.conflicts_with

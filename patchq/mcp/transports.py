@@ -87,7 +87,6 @@ async def _serve(server: Server, source: int, line_bytes: int) -> int:
 async def _lines(
     source: int, limit: int, refuse: Callable[[OversizedLine], Awaitable[None]]
 ) -> AsyncIterator[str]:
-    """Yield the client's lines up to the limit."""
     cutter, chunk = LineCutter(limit), b"\n"
     while chunk:
         with suppress(PermissionError):  # a file is always ready
@@ -153,8 +152,6 @@ def serve_http(args: Namespace, server: Server, body_bytes: int) -> int:
 
 
 class Guarded:
-    """An ASGI application for those who have the token."""
-
     def __init__(self, app: Any, token: str) -> None:
         self._app, self._right = app, f"bearer {token}".encode()
 
@@ -176,7 +173,6 @@ class Guarded:
 
 
 def _token() -> tuple[str, bool]:
-    """Return the token, and true if it was made here and has to be shown."""
     given = os.environ.get(TOKEN, "")
     if not given:
         return secrets.token_urlsafe(32), True

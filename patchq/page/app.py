@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 from patchq.core.model.values import Problem
 from patchq.gate.api import Gate
 from patchq.gate.api.shared import SharedGate
-from patchq.gate.errors import CRASHED, Fault, UsageError, disk_fault
+from patchq.gate.errors import CRASHED, Fault, UsageError, fault_of
 from patchq.gate.review.decide import Decided
 from patchq.page import batch, decisions, diff, inbox, live
 from patchq.page.decisions import DraftPlace, Form
@@ -75,14 +75,10 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
 
 
 class _Answers:
-    """The answers to requests, by two gates: one to look, one to decide."""
-
     def __init__(self, looking: SharedGate, deciding: SharedGate) -> None:
         self._looking, self._deciding = looking, deciding
 
     def page(self, view: View, status: int = 200) -> Work:
-        """Return what answers with a page, or with a part of it where that is asked for."""
-
         def answer(request: Request, form: Form) -> Response:
             part = {"part": "1"} if "x-part" in request.headers else {}
             asked = Form([*form.multi_items(), *request.path_params.items(), *part.items()])
@@ -97,7 +93,6 @@ class _Answers:
         return answer
 
     def decide(self, request: Request, form: Form) -> Response:
-        """Decide on one change, and go to the next one of the inbox."""
         id, deed = request.path_params["id"], request.path_params["deed"]
         decided: Decided | None = None
         problems: Sequence[Problem] = ()
@@ -121,7 +116,6 @@ class _Answers:
             return _done(deed, [id], where, _undoable(gate, deed, [id]))
 
     def decide_several(self, request: Request, form: Form) -> Response:
-        """Decide on the chosen changes alike."""
         deed = form.get("deed", "")
         with self._deciding.gate(writes=True) as gate:
             ids, problems = decisions.decide_each(gate, deed, form)
@@ -132,20 +126,17 @@ class _Answers:
         return _done(deed, ids, "/" if len(ids) > 1 else f"/batch/{ids[0]}", undo)
 
     def mark_viewed(self, request: Request, form: Form) -> Response:
-        """Keep that a person has viewed a file as it is, or has not."""
         with self._deciding.gate() as gate:
             gate.marks(VIEWED).put(form.get("key", ""), form.get("viewed", ""))
         return RedirectResponse(f"/batch/{request.path_params['id']}", 303)
 
     def keep_draft(self, request: Request, form: Form) -> Response:
-        """Keep the words of a comment or a reply that is not sent yet."""
         with self._deciding.gate() as gate:
             place = convert(dict(form), DraftPlace)
             decisions.keep_draft(gate, request.path_params["id"], place, form.get("words", ""))
         return Response(status_code=204)
 
     def picture(self, request: Request, form: Form) -> Response:
-        """Return a picture of a change, which runs nothing."""
         with self._looking.gate() as gate:
             data, type = diff.picture(gate, request.path_params["oid"], form.get("as", ""))
         return Response(
@@ -180,18 +171,14 @@ def _html(shown: Shown, request: Request, version: str, code: int = 200) -> Resp
 
 
 def _safely(work: Work, request: Request, form: Form) -> Response:
-    """Return the answer, or the page on a fault; a defect of patchq is written to the log."""
     try:
         return work(request, form)
-    except Exception as failure:
-        error = (disk_fault(failure) or failure) if isinstance(failure, OSError) else failure
-    if isinstance(error, Fault):
-        return _failed(
-            request, decisions.problem(error), 404 if isinstance(error, UsageError) else 503
-        )
-    _LOG.error("the page %s failed", request.url.path, exc_info=error)
-    message = f"{type(error).__name__}: {error}"
-    return _failed(request, Problem(CRASHED, message, "this is a defect of patchq"), 500)
+    except Exception as error:
+        fault = fault_of(error, "this is a defect of patchq")
+        if fault.code == CRASHED:
+            _LOG.error("the page %s failed", request.url.path, exc_info=error)
+    status = 404 if isinstance(fault, UsageError) else 500 if fault.code == CRASHED else 503
+    return _failed(request, decisions.problem(fault), status)
 
 
 async def _missing(request: Request, error: Exception) -> Response:

@@ -78,7 +78,6 @@ def _span(first: str, last: str) -> Span | None:
 
 
 def _files(shown: Compared) -> list[FileDiff]:
-    """Return the files in their order, with their lines as long as the page has room."""
     files = sorted((FileDiff(shown, one) for one in shown.changes), key=lambda one: one.order)
     room = _MOST_CHARACTERS
     for number, one in enumerate(files, 1):
@@ -92,7 +91,6 @@ def _files(shown: Compared) -> list[FileDiff]:
 
 
 def _looked(shown: Compared) -> dict[str, int]:
-    """Return the last round in which a person has viewed a file that they have not since."""
     found: dict[str, int] = {}
     known = {key.partition(" ")[2] for key in shown.seen}
     wanted = {

@@ -91,7 +91,6 @@ def _discuss(gate: Gate, id: str, form: Form) -> Decided:
 
 
 def _take_back(gate: Gate, ids: Sequence[str], seen: Mapping[str, str], why: str) -> Decided:
-    """Take the last decision back; the comments of a request become drafts again."""
     (id,) = ids
     before = gate.report(id).review
     decided = gate.undo(id)
@@ -128,7 +127,6 @@ _EACH: Mapping[str, Callable[[Gate, Sequence[str], Mapping[str, str], str], Deci
 
 
 def _seen(form: Form) -> str:
-    """Return the commit that was looked at; `UsageError` where the form does not name it."""
     if commit := form.get("commit"):
         return commit
     raise UsageError("the form does not say which commit was looked at", "open the change again")
@@ -157,7 +155,6 @@ class DraftPlace(Struct, frozen=True):
 
     @property
     def lines(self) -> str:
-        """The line, or the first and the last one."""
         return self.line if self.first in ("", self.line) else f"{self.first} to {self.line}"
 
     def comment(self, text: str) -> DraftComment:
@@ -181,10 +178,8 @@ def drafts_of(gate: Gate, id: str) -> dict[DraftPlace, str]:
 
 
 def keep_draft(gate: Gate, id: str, about: DraftPlace, words: str) -> None:
-    """Keep words until they are sent; empty ones are taken away."""
     gate.marks(_KIND).put(json.encode(about).decode(), words, id)
 
 
 def clear_drafts(gate: Gate, id: str) -> None:
-    """Take away all words on a change."""
     gate.marks(_KIND).clear(id)

@@ -60,12 +60,10 @@ class Compared:
         self.drafts = decisions.drafts_of(gate, report.id)
 
     def reply(self, comment: CommentEntry) -> str:
-        """Return the words of a reply that is not sent yet."""
         return self.drafts.get(DraftPlace(thread=comment.id), "")
 
 
 def _without_base(report: Report) -> Report:
-    """Return the report without what is about lines of its base, which are not shown."""
     review = report.review
     if review is not None:
         new = [one for one in review.comments if one.side != "base"]
@@ -116,12 +114,10 @@ class FileDiff:
 
     @property
     def sizes(self) -> str:
-        """The bytes before and after."""
         return f"{len(self.change.before or b''):,} → {len(self.change.after or b''):,} bytes"
 
     @property
     def address(self) -> str:
-        """The address of the file alone."""
         return f"{self._shown.url}/file?{urlencode(self._fields)}"
 
     @property
@@ -147,7 +143,6 @@ class FileDiff:
         return Markup("").join(parts)
 
     def _blocks(self, lines: Iterable[Row]) -> Iterator[Markup]:
-        """Yield runs of lines, and behind each line its comments."""
         before: tuple[str, ...] = ()
         for (same, edits), group in groupby(lines, lambda row: (row.kind == "same", row.edits)):
             run: list[Row] = []
@@ -190,7 +185,6 @@ class FileDiff:
         return dict(zip(("base", "new"), syntax.sides(self.change), strict=True))
 
     def _cell(self, row: Row, side: str, *, gap: bool = False) -> Markup:
-        """Return the line of one side; where it has none, a gap beside the other's."""
         cell = _of(row, side)
         if cell is None:
             return Markup('<i class="{}"></i>').format(side) if gap else Markup()
@@ -242,8 +236,6 @@ _MOST_PICTURE_BYTES = 8 << 20
 
 
 class Picture(Struct, frozen=True):
-    """One side of a picture."""
-
     side: str
     address: str
     size: str

@@ -152,7 +152,6 @@ def _heading(row: ChangeRow, by: str) -> str:
 
 
 def _fits(row: ChangeRow, level: str, search: str) -> bool:
-    """Return True if risk and search words are those of the row."""
     text = " ".join([row.subject, row.id, row.report.agent or "", *row.paths]).lower()
     has_level = not level or (row.risk is not None and row.risk.level == level)
     return has_level and all(word in text for word in search.lower().split())

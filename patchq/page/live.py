@@ -31,7 +31,6 @@ def version(gate: Gate) -> str:
 
 
 def _digest(places: Sequence[Path]) -> str:
-    """Return another text when changes may have another state."""
     return hashlib.sha256(repr([*map(stamp, places)]).encode()).hexdigest()[:16]
 
 
@@ -62,7 +61,6 @@ class News:
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _look(self, event: str, id: str) -> tuple[frozenset[str], str, int, Report | None]:
-        """Return the changes since an event, the last one, how many wait, and the page's report."""
         with self._door.gate() as gate:
             ids, last = gate.changed_since(event or None)
             report = None

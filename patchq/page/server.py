@@ -89,7 +89,6 @@ class Admission:
         await answer(scope, receive, send)
 
     def _refusal(self, request: Request) -> Response | None:
-        """The answer to a request that goes no further."""
         headers, asks = request.headers, request.method in _ASKS
         if headers.getlist("host") != [self._host]:
             if headers.get("host") not in self._plain_hosts:

@@ -71,7 +71,6 @@ def _ago(iso: str) -> str:
 
 
 def _words(text: str) -> Markup:
-    """Return a message of patchq with the text between backticks as code."""
     return Markup(_QUOTED.sub(r"<code>\1</code>", escape(visible(text, keep="\n\t"))))
 
 

@@ -56,8 +56,6 @@ def setup(args: Namespace) -> int:
 
 
 class _Setup:
-    """One call of the verb in the work tree `root`."""
-
     def __init__(self, args: Namespace, location: Location, root: Path) -> None:
         self.args, self.location, self.root = args, location, root
         own = shlex.split(args.command) if args.command else opening.own_words()
@@ -92,7 +90,6 @@ class _Setup:
         return self.prove([] if args.remove else names, states)
 
     def trace(self, name: str) -> str:
-        """Return the program or the file by which a client is used here, or nothing."""
         client = CLIENTS[name]
         programs = filter(None, map(shutil.which, client.programs))
         files = (one for one in client.traces if os.path.lexists(self.root / one))
@@ -124,7 +121,6 @@ class _Setup:
         return (file, _UVX) if found else (client.user, self.own)
 
     def planned(self, names: list[str]) -> Collection[PlannedFile]:
-        """Return the changes, one for each file, by whatever names it goes."""
         remove, texts = self.args.remove, [INSTRUCTIONS, SKILL]
         if remove and (self.args.clients or self.args.user):
             texts = []
@@ -154,7 +150,6 @@ class _Setup:
         return int(any(row["problem"] for row in rows))
 
     def proof(self, name: str) -> dict[str, str]:
-        """Return how a client's server is: by a handshake, and as the client itself says."""
         client, (file, _) = CLIENTS[name], self.server(name)
         words = changes.words_of(self.root, file) if file else []
         path = file.path if file else ""
@@ -181,6 +176,5 @@ class _Setup:
         }
 
     def _failure(self, words: tuple[str, ...]) -> str:
-        """Return why the server does not start here, or in a linked work tree."""
         linked = [path for path in self.location.worktrees() if not path.samefile(self.root)]
         return next(filter(None, (failure(words, place) for place in (self.root, *linked[:1]))), "")

@@ -37,7 +37,6 @@ class PlannedFile(Struct, frozen=True):
     note: str = ""
 
     def diff(self) -> Iterator[str]:
-        """Return the lines of its diff."""
         change = FileChange(self.path, self.before, self.after)
         return (visible(line, keep="\t") for line in unified([change]).splitlines())
 
@@ -69,7 +68,6 @@ def unchanged(root: Path, path: str) -> PlannedFile:
 
 
 def of_text(root: Path, text: InstructionFile, *, remove: bool) -> PlannedFile:
-    """Return the change of a text that agents read."""
     file = unchanged(root, text.path)
     if remove:
         left = file.before and remove_section(text.path, file.before, text.head)
@@ -103,7 +101,6 @@ def words_of(root: Path, row: ServerFile) -> list[str]:
 
 
 def _entry(row: ServerFile, data: bytes | None) -> Any:
-    """Return the entry as the client reads it."""
     if data is None:
         return None
     try:
@@ -176,6 +173,5 @@ def section(path: str, data: bytes) -> re.Match[bytes] | None:
 
 
 def _marks(path: str) -> tuple[str, str]:
-    """Return the lines before and behind a section."""
     begin, end = ("<!-- ", " -->") if path.endswith(".md") else ("# ", "")
     return f"{begin}patchq: begin{end}", f"{begin}patchq: end{end}"

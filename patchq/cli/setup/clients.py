@@ -40,7 +40,6 @@ class ServerFile(Struct, frozen=True):
         return self.path.endswith(".toml")
 
     def entry(self, words: Sequence[str]) -> dict[str, object]:
-        """Return the entry of a server that these words start."""
         own = {"command": [*words]} if self.joined else {"command": words[0], "args": [*words[1:]]}
         return {**self.fixed, **own}
 

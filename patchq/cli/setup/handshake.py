@@ -47,7 +47,6 @@ def failure(words: Sequence[str], directory: Path) -> str:
 
 
 async def _shake_hands(words: Sequence[str], directory: Path, log: int) -> None:
-    """Ask the server for its tools."""
     path = f"{os.path.dirname(words[0])}:/usr/bin:/bin"
     environment = {"HOME": os.environ.get("HOME", "/"), "PATH": path}
     server = await asyncio.create_subprocess_exec(
