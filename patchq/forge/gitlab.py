@@ -130,7 +130,7 @@ class GitLab:
         standing: list[tuple[Stance, Any]] = [
             ("approved", one) for one in self.wire.get(f"{at}/approvals")["approved_by"]
         ]
-        reviewers = self.wire.every(f"{at}/reviewers")
+        reviewers = self.wire.get(f"{at}/reviewers")
         standing += [("changes", one) for one in reviewers if one["state"] == "requested_changes"]
         for what, row in standing:
             by = row["user"]["username"]
@@ -191,8 +191,12 @@ class GitLab:
         self.wire.write("POST", f"{self._requests}/{number}/notes", {"body": text})
 
     def merge(self, number: int, head: str, message: str) -> str:
-        what = {"sha": head, "squash": True, "squash_commit_message": message}
+        squashes = self.wire.get(self._at).get("squash_option") != "never"
+        what = {"sha": head, "squash": squashes}
+        what |= {"squash_commit_message": message} if squashes else {}
         made = self.wire.write("PUT", f"{self._requests}/{number}/merge", what)
+        if made["state"] != "merged":  # an answer without a fault, as where a merge has to wait
+            raise Rejected(made.get("merge_error") or "GitLab has not merged it yet", 200)
         return str(made["merge_commit_sha"] or made["squash_commit_sha"] or made["sha"])
 
     # ------------------------------------------------------------ commits

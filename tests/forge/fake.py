@@ -7,75 +7,24 @@ as GitHub does: a request whose head gets into its base is merged, one without a
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import httpx2
 from graphql import build_schema, graphql_sync
-from openapi_core import OpenAPI
-from openapi_core.testing import MockRequest, MockResponse
 
+from tests.forge import described
 from tests.helpers.gitrepo import git
 
-HERE = Path(__file__).parent
 TOKEN = "ghp_fake0123456789secret"
 PROJECT = "acme/demo"
 _HOOK = '#!/bin/sh\nwhile read old new ref; do echo "$old $new $ref" >> "$GIT_DIR/moves"; done\n'
 _GONE = "0" * 40
 Answer = tuple[int, Any]
-
-
-@cache
-def _description() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((HERE / "github.json").read_text())
-    return found
-
-
-@cache
-def _judge() -> OpenAPI:
-    return OpenAPI.from_dict(_description())
-
-
-def minimal(schema: dict[str, Any]) -> Any:
-    """Return the least answer that fits a schema: what GitHub does not promise is not in it."""
-    if reference := schema.get("$ref"):
-        part = _description()
-        for name in reference.removeprefix("#/").split("/"):
-            part = part[name]
-        return minimal(part)
-    if schema.get("nullable") and "oneOf" not in schema:
-        return None
-    for several in ("oneOf", "anyOf"):
-        if several in schema:
-            return minimal(schema[several][0])
-    if "allOf" in schema:
-        made: dict[str, Any] = {}
-        for one in schema["allOf"]:
-            made |= minimal(one)
-        return made
-    if "enum" in schema:
-        return schema["enum"][0]
-    if schema.get("type") == "object" or "properties" in schema:
-        known = schema.get("properties", {})
-        return {name: minimal(known[name]) for name in schema.get("required", ())}
-    texts = {"date-time": "2026-01-01T00:00:00Z", "uri": "https://example.org/"}
-    plain = {"array": [], "integer": 1, "number": 1, "boolean": False}
-    kind = schema.get("type", "string")
-    return plain.get(kind, texts.get(schema.get("format", ""), "x"))
-
-
-def _over(base: Any, values: Any) -> Any:
-    """Return the values on top of a least answer."""
-    if isinstance(base, dict) and isinstance(values, dict):
-        return {**base, **{key: _over(base.get(key), one) for key, one in values.items()}}
-    return values
 
 
 @dataclass
@@ -94,6 +43,8 @@ class Pull:
 class Fake:
     """A project with its pull requests; `me` owns the token."""
 
+    api = staticmethod(described.github)
+
     def __init__(self, bare: Path, prefix: str = "", *, judged: bool = True) -> None:
         self.bare, self.prefix, self.judged = bare, prefix, judged
         self.me, self.writers = "patchq-bot", {"ada", "grace"}
@@ -103,7 +54,7 @@ class Fake:
         self.moved: Counter[str] = Counter()
         self.fault: Callable[[str], str | None] = lambda what: None
         self.required, self.rules = ["patchq/reviewed"], list[str]()
-        self.headers = dict[str, str]()
+        self.headers, self.page_size = dict[str, str](), 100
         self.mismerges = False
         """The merges of this forge leave out what they merge."""
         self.has_graphql = True
@@ -256,58 +207,13 @@ class Fake:
         if request.headers.get("authorization") != f"Bearer {TOKEN}":
             return httpx2.Response(401, json={"message": f"Bad credentials {TOKEN}"})
         self.look()
-        body = json.loads(request.content) if request.content else {}
-        if request.url.path.endswith("/graphql") and self.has_graphql:
-            return self._graphql(body)
-        path = unquote(request.url.raw_path.decode().partition("?")[0].removeprefix(self.prefix))
-        for (method, pattern), route in _ROUTES.items():
-            match = re.fullmatch(pattern, path)
-            if match and method == request.method:
-                operation = _operation(route.__name__, method)
-                args, data = dict(request.url.params), request.content or None
-                asked = MockRequest(
-                    "https://api.github.com", method.lower(), _flat(path), args=args, data=data
-                )
-                if self.judged:
-                    _judge().validate_request(asked)
-                code, values = route(self, *match.groups(), body if method != "GET" else args)
-                return self._response(request, asked, operation, code, values, args)
-        return httpx2.Response(404, json={"message": "Not Found"})
-
-    def _response(
-        self,
-        request: httpx2.Request,
-        asked: MockRequest,
-        operation: Any,
-        code: int,
-        values: Any,
-        args: Any,
-    ) -> httpx2.Response:
-        """Return the least answer with these values, a page of it where it is a list."""
-        if code >= 400:
-            return httpx2.Response(code, json={"message": values})
-        schema = operation["responses"][str(code)]["content"]["application/json"]["schema"]
-        headers = {**self.headers}
-        if isinstance(values, list):
-            size, page = int(args.get("per_page", 30)), int(args.get("page", 1))
-            if len(values) > page * size:
-                following = request.url.copy_set_param("page", page + 1)
-                headers["link"] = f'<{following}>; rel="next"'
-            values = values[(page - 1) * size : page * size]
-            item = minimal(schema["items"])
-            found: Any = [_over(item, one) for one in values]
-        else:
-            found = _over(minimal(schema), values)
-        text = json.dumps(found)
-        tag = f'"{hash(text)}"'
-        if request.headers.get("if-none-match") == tag:
-            return httpx2.Response(304, headers=headers)
-        if self.judged:
-            _judge().validate_response(asked, MockResponse(text.encode(), status_code=code))
-        return httpx2.Response(code, headers={**headers, "etag": tag}, json=found)
+        path = request.url.raw_path.decode().partition("?")[0].removeprefix(self.prefix)
+        if path.endswith("/graphql") and self.has_graphql:
+            return self._graphql(json.loads(request.content))
+        return self.api().answer(self, request, path)
 
     def _graphql(self, body: Any) -> httpx2.Response:
-        schema = build_schema((HERE / "github.graphql").read_text())
+        schema = build_schema((described.HERE / "github.graphql").read_text())
 
         def request(_: Any, number: int) -> Any:
             pull = self.pulls[number]
@@ -460,7 +366,9 @@ class Fake:
             for name, conclusion in self.ci(sha)
             if "/" in name
         ]
-        return 200, {"statuses": [_over(_status(), one) for one in (own, *others) if one]}
+        part = "simple-commit-status"
+        found = [self.api().part(part, **one) for one in (own, *others) if one]
+        return 200, {"statuses": found}
 
     def get_check_runs(self, sha: str, args: Any) -> Answer:
         runs = [
@@ -473,8 +381,7 @@ class Fake:
             for name, conclusion in self.ci(sha)
             if "/" not in name
         ]
-        schema = {"$ref": "#/components/schemas/check-run"}
-        found = [_over(minimal(schema), one) for one in runs]
+        found = [self.api().part("check-run", **one) for one in runs]
         return 200, {"total_count": len(runs), "check_runs": found}
 
     def get_permission(self, login: str, args: Any) -> Answer:
@@ -498,63 +405,12 @@ class Fake:
         pull.values["updated_at"] = self._now()
 
     def _user(self, login: str) -> dict[str, Any]:
-        base = minimal({"$ref": "#/components/schemas/simple-user"})
         kind = "Bot" if login.endswith("[bot]") else "User"
-        return {**base, "login": login, "type": kind}
+        user: dict[str, Any] = described.github().part("simple-user", login=login, type=kind)
+        return user
 
 
 def _nodes(comment: Any) -> Any:
     return lambda _, **args: {
         "nodes": [{"id": comment["node_id"], "fullDatabaseId": comment["id"]}]
     }
-
-
-def _status() -> Any:
-    return minimal({"$ref": "#/components/schemas/simple-commit-status"})
-
-
-def _flat(path: str) -> str:
-    """Return a path with the name of a branch in one part, as it is sent."""
-    head, found, branch = path.partition("/branches/")
-    return head + found + branch.replace("/", "%2F")
-
-
-def _operation(name: str, method: str) -> Any:
-    return _description()["paths"][_TEMPLATES[name]][method.lower()]
-
-
-_AT = "/repos/{owner}/{repo}"
-_TEMPLATES = {
-    "get_user": "/user",
-    "get_project": _AT,
-    "get_branch": f"{_AT}/branches/{{branch}}",
-    "get_rules": f"{_AT}/rules/branches/{{branch}}",
-    "list_pulls": f"{_AT}/pulls",
-    "open_pull": f"{_AT}/pulls",
-    "edit_pull": f"{_AT}/pulls/{{pull_number}}",
-    "merge_pull": f"{_AT}/pulls/{{pull_number}}/merge",
-    "list_reviews": f"{_AT}/pulls/{{pull_number}}/reviews",
-    "list_comments": f"{_AT}/pulls/{{pull_number}}/comments",
-    "reply": f"{_AT}/pulls/{{pull_number}}/comments/{{comment_id}}/replies",
-    "get_issue": f"{_AT}/issues/{{issue_number}}",
-    "list_notes": f"{_AT}/issues/{{issue_number}}/comments",
-    "add_note": f"{_AT}/issues/{{issue_number}}/comments",
-    "set_status": f"{_AT}/statuses/{{sha}}",
-    "get_status": f"{_AT}/commits/{{ref}}/status",
-    "get_check_runs": f"{_AT}/commits/{{ref}}/check-runs",
-    "get_permission": f"{_AT}/collaborators/{{username}}/permission",
-    "get_membership": "/orgs/{org}/teams/{team_slug}/memberships/{username}",
-}
-_METHODS = {"open_pull": "POST", "edit_pull": "PATCH", "reply": "POST"}
-_METHODS |= {"add_note": "POST", "set_status": "POST", "merge_pull": "PUT"}
-
-
-def _routes() -> Iterator[tuple[tuple[str, str], Callable[..., Answer]]]:
-    for name, template in _TEMPLATES.items():
-        fixed = template.replace("{owner}/{repo}", PROJECT)
-        fixed = fixed.replace("{org}/teams/{team_slug}", "acme/teams/core")
-        pattern = re.sub(r"\{\w+\}", "(.+)" if "branch" in template else "([^/]+)", fixed)
-        yield (_METHODS.get(name, "GET"), pattern), getattr(Fake, name)
-
-
-_ROUTES = dict(_routes())

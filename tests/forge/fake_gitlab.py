@@ -1,18 +1,15 @@
 """A fake of GitLab: the same people and repository, told as GitLab tells them.
 
-It answers by what GitLab's documentation promises; approvals have no commit, as there.
+`gitlab.yaml` has what GitLab's description says, and judges; approvals have no commit, as there.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
-import httpx2
-
-from tests.forge.fake import TOKEN, Answer, Fake
+from tests.forge import described
+from tests.forge.fake import Answer, Fake
 from tests.helpers.gitrepo import git
 
 FULL_PATH = "acme/tools/demo"
@@ -26,12 +23,17 @@ _SIGNS = {
 class GitLabFake(Fake):
     """A project with merge requests; what people do is said as for `Fake`."""
 
+    api = staticmethod(described.gitlab)
+
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self.people: list[str] = []
         self.versions: dict[int, list[tuple[str, str]]] = {}
         self.jobs: dict[str, list[dict[str, Any]]] = {}
-        self.level, self.waits_for_pipelines, self.page_size = 30, True, 2
+        self.level, self.waits_for_pipelines, self.squash_option = 30, True, "default_off"
+        self.page_size = 2
+        self.merge_error: str | None = None
+        """The reason why a merge that GitLab takes is not made."""
 
     def review(self, number: int, *args: Any, **more: Any) -> int:
         return int(self._untouched(number, super().review, *args, **more))
@@ -54,7 +56,11 @@ class GitLabFake(Fake):
     def _person(self, login: str) -> dict[str, Any]:
         if login not in self.people:
             self.people.append(login)
-        return {"id": self.people.index(login) + 1, "username": login}
+        return {"id": self.people.index(login) + 1, "username": login, "state": "active"}
+
+    def _profile(self, login: str) -> dict[str, Any]:
+        person = self._person(login)
+        return {"id": person["id"], "username": login, "bot": login.endswith("[bot]")}
 
     def _versions(self, number: int) -> list[tuple[str, str]]:
         """Return heads with their times, the oldest first."""
@@ -135,39 +141,11 @@ class GitLabFake(Fake):
 
     # ------------------------------------------------------------ the API
 
-    def _answer(self, request: httpx2.Request) -> httpx2.Response:
-        if request.headers.get("authorization") != f"Bearer {TOKEN}":
-            return httpx2.Response(401, json={"message": "401 Unauthorized"})
-        self.look()
-        path = request.url.raw_path.decode().partition("?")[0].removeprefix(self.prefix)
-        body = json.loads(request.content) if request.content else {}
-        args = dict(request.url.params)
-        for method, pattern, name in _ROUTES:
-            match = re.fullmatch(pattern, path)
-            if match and method == request.method:
-                what = body if method != "GET" else args
-                code, found = getattr(self, f"on_{name}")(*match.groups(), what)
-                if code >= 400:
-                    return httpx2.Response(code, json={"message": found})
-                return self._paged(request, code, found)
-        return httpx2.Response(404, json={"error": "404 Not Found"})
-
-    def _paged(self, request: httpx2.Request, code: int, found: Any) -> httpx2.Response:
-        headers = {}
-        if isinstance(found, list) and "per_page" in request.url.params:
-            page = int(request.url.params.get("page", 1))
-            if len(found) > page * self.page_size:
-                following = request.url.copy_set_param("page", page + 1)
-                headers["link"] = f'<{request.url}>; rel="first", <{following}>; rel="next"'
-            found = found[(page - 1) * self.page_size : page * self.page_size]
-        return httpx2.Response(code, headers=headers, json=found)
-
     def on_me(self, args: Any) -> Answer:
-        return 200, self._person(self.me)
+        return 200, self._profile(self.me)
 
     def on_user(self, id: str, args: Any) -> Answer:
-        person = self._person(self.people[int(id) - 1])
-        return 200, {**person, "bot": person["username"].endswith("[bot]")}
+        return 200, self._profile(self.people[int(id) - 1])
 
     def on_users(self, args: Any) -> Answer:
         return 200, [self._person(args["username"])]
@@ -176,7 +154,8 @@ class GitLabFake(Fake):
         return 200, {"scopes": ["api"], "expires_at": "2027-01-31"}
 
     def on_project(self, args: Any) -> Answer:
-        return 200, {"only_allow_merge_if_pipeline_succeeds": self.waits_for_pipelines}
+        waits, squash = self.waits_for_pipelines, self.squash_option
+        return 200, {"only_allow_merge_if_pipeline_succeeds": waits, "squash_option": squash}
 
     def on_member(self, id: str, args: Any) -> Answer:
         login = self.people[int(id) - 1]
@@ -185,7 +164,7 @@ class GitLabFake(Fake):
         return 200, {"access_level": self.level, "state": "active"}
 
     def on_group(self, group: str, id: str, args: Any) -> Answer:
-        if (group, self.people[int(id) - 1]) != ("acme%2Fcore", "grace"):
+        if (group, self.people[int(id) - 1]) != ("acme/core", "grace"):
             return 404, "404 Not found"
         return 200, {"access_level": 20, "state": "active"}
 
@@ -219,14 +198,16 @@ class GitLabFake(Fake):
         return 200, self._request(int(number))
 
     def on_merge(self, number: str, body: Any) -> Answer:
-        assert body["squash"]
-        title, _, text = body["squash_commit_message"].partition("\n\n")
-        what = {"commit_title": title, "commit_message": text}
-        code, found = self.merge_pull(number, {**body, **what, "merge_method": "squash"})
+        if self.merge_error:
+            return 200, {**self._request(int(number)), "merge_error": self.merge_error}
+        title, _, text = body.get("squash_commit_message", "Merge").partition("\n\n")
+        how = "squash" if body["squash"] else "merge"
+        what = {"commit_title": title, "commit_message": text, "merge_method": how}
+        code, found = self.merge_pull(number, {**body, **what})
         if code != 200:
             return code, found
-        commits = {"merge_commit_sha": None, "squash_commit_sha": found["sha"]}
-        return 200, {**self._request(int(number)), **commits}
+        made = "squash_commit_sha" if body["squash"] else "merge_commit_sha"
+        return 200, {**self._request(int(number)), made: found["sha"]}
 
     def on_discussions(self, number: str, args: Any) -> Answer:
         return 200, list(self._discussions(int(number)))
@@ -238,13 +219,20 @@ class GitLabFake(Fake):
 
     def on_approvals(self, number: str, args: Any) -> Answer:
         given = self._standing(int(number), "APPROVED")
-        users = [{"user": self._person(one["user"]["login"])} for one in given]
-        return 200, {"approved_by": users}
+        rows = [
+            {
+                "user": self._person(one["user"]["login"]),
+                "approved_at": self._reviewed_at(int(number), one),
+            }
+            for one in given
+        ]
+        return 200, {"approved_by": rows}
 
     def on_reviewers(self, number: str, args: Any) -> Answer:
         asked = self._standing(int(number), "CHANGES_REQUESTED")
         people = [self._person(one["user"]["login"]) for one in asked]
-        return 200, [{"user": one, "state": "requested_changes"} for one in people]
+        rows = [{"user": one, "state": "requested_changes"} for one in people]
+        return 200, [*rows, {"user": self._person(self.me), "state": "unreviewed"}]
 
     def on_reply(self, number: str, talk: str, body: Any) -> Answer:
         code, _ = self.reply(number, str(int(talk, 16)), body)
@@ -269,20 +257,19 @@ class GitLabFake(Fake):
     def on_status(self, sha: str, args: Any) -> Answer:
         own = self.statuses.get(sha)
         status = {"id": 1, "name": "patchq/reviewed"}
-        found = [{**status, "status": own["gitlab"], **own}] if own else []
+        found = [{**status, **own["shown"]}] if own else []
         found += self.jobs.get(sha, [])
         return 200, [one for one in found if args.get("name", one["name"]) == one["name"]]
 
     def on_set_status(self, sha: str, body: Any) -> Answer:
         """A state that a status has is refused, with what else is sent."""
         own = self.statuses.get(sha)
-        if own and own["gitlab"] == body["state"]:
+        if own and own["shown"]["status"] == body["state"]:
             return 400, f"Cannot transition status via :x from :{body['state']}"
         state = {"failed": "failure"}.get(body["state"], body["state"])
-        known = {"state": state, "gitlab": body["state"], "description": body["description"]}
-        known["ref"] = body.get("ref", "main")
-        self.statuses[sha] = known
-        return 201, {}
+        shown = {"status": body["state"], "description": body["description"]}
+        self.statuses[sha] = {"state": state, "ref": body.get("ref", "main"), "shown": shown}
+        return 200, shown
 
 
 def _position(comment: dict[str, Any]) -> dict[str, Any]:
@@ -295,31 +282,3 @@ def _position(comment: dict[str, Any]) -> dict[str, Any]:
         f"{side}_line": comment["line"],
         f"{other}_line": None,
     }
-
-
-_PROJECT = "/projects/acme%2Ftools%2Fdemo"
-_ONE = rf"{_PROJECT}/merge_requests/(\d+)"
-_ROUTES = (
-    ("GET", "/user", "me"),
-    ("GET", r"/users/(\d+)", "user"),
-    ("GET", "/users", "users"),
-    ("GET", "/personal_access_tokens/self", "token"),
-    ("GET", _PROJECT, "project"),
-    ("GET", rf"{_PROJECT}/members/all/(\d+)", "member"),
-    ("GET", r"/groups/([^/]+)/members/all/(\d+)", "group"),
-    ("GET", f"{_PROJECT}/merge_requests", "list"),
-    ("POST", f"{_PROJECT}/merge_requests", "open"),
-    ("GET", _ONE, "get"),
-    ("PUT", _ONE, "edit"),
-    ("PUT", f"{_ONE}/merge", "merge"),
-    ("GET", f"{_ONE}/discussions", "discussions"),
-    ("GET", f"{_ONE}/versions", "versions"),
-    ("GET", f"{_ONE}/approvals", "approvals"),
-    ("GET", f"{_ONE}/reviewers", "reviewers"),
-    ("POST", rf"{_ONE}/discussions/(\w+)/notes", "reply"),
-    ("PUT", rf"{_ONE}/discussions/(\w+)", "resolve"),
-    ("POST", f"{_ONE}/notes", "note"),
-    ("GET", f"{_PROJECT}/repository/branches", "branches"),
-    ("GET", rf"{_PROJECT}/repository/commits/(\w+)/statuses", "status"),
-    ("POST", rf"{_PROJECT}/statuses/(\w+)", "set_status"),
-)

@@ -18,6 +18,7 @@ from patchq.gate.git.repository import Repository
 from tests.forge.conftest import Scene
 from tests.forge.fake import TOKEN
 from tests.forge.fake_gitlab import GitLabFake
+from tests.helpers.command import patchq
 from tests.helpers.gitrepo import git, make_repo
 
 
@@ -210,3 +211,18 @@ def test_jobs_are_checks_but_for_the_status(
     fake.jobs[head] = [{"id": 2, "name": "build", "status": status, **more}]
     assert scene.forge.status(head)
     assert scene.forge.checks(head) == [CommitCheck("build", state, "")]
+
+
+@pytest.mark.parametrize("scene", ["  land: merge\n"], indirect=True, ids=["merge"])
+def test_a_merge_that_gitlab_only_takes_is_none(scene: Scene, fake: GitLabFake) -> None:
+    """GitLab answers 200 to a merge that has to wait, or that it fails to make."""
+    fake.squash_option, fake.merge_error = "never", "Merge failed: hook declined."
+    patchq("accept", "one", cwd=scene.clone)
+    assert "cannot merge #1: Merge failed: hook declined." in scene.round()
+    assert (fake.state(1), scene.report("one")["state"]) == ("open", "proposed")
+    fake.merge_error = None
+    scene.begin()
+    scene.round()
+    assert (fake.state(1), scene.report("one")["state"]) == ("merged", "accepted")
+    parents = git("show", "-s", "--format=%P", "main", cwd=fake.bare).split()
+    assert len(parents) == 2

@@ -1,0 +1,250 @@
+"""Published descriptions of APIs, which route requests to a fake and judge what goes over it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import httpx2
+import yaml
+from openapi_core import OpenAPI
+from openapi_core.testing import MockRequest, MockResponse
+
+HERE = Path(__file__).parent
+_OPTIONAL = "optional "
+
+
+class Api:
+    """A description; `operations` name what a fake has, `fixed` are parts of all its paths."""
+
+    def __init__(
+        self, document: dict[str, Any], operations: Mapping[str, str], **fixed: str
+    ) -> None:
+        self._document = document
+        self._patterns: dict[str, str] = {}
+        self._told: dict[str, Any] = {}
+        for name, operation in operations.items():
+            method, path = operation.split(" ")
+            self._told[name] = document["paths"][path][method.lower()]
+            self._patterns[name] = re.sub(
+                r"\{(\w+)\}", lambda found: fixed.get(found[1], "([^/]+)"), operation
+            )
+
+    @cached_property
+    def _judge(self) -> OpenAPI:
+        return OpenAPI.from_dict(self._document)
+
+    def answer(self, fake: Any, request: httpx2.Request, path: str) -> httpx2.Response:
+        """Have a fake answer; what is asked and answered otherwise than published is an error."""
+        method, server = request.method, self._document["servers"][0]["url"]
+        tried = {
+            name: match
+            for name, pattern in self._patterns.items()
+            if (match := re.fullmatch(pattern, f"{method} {path}"))
+        }
+        if not tried:
+            return httpx2.Response(404, json={"message": "Not Found"})
+        ((name, match),) = tried.items()
+        told = self._told[name]
+        args, known = dict(request.url.params), set(self._parameters(told))
+        asked = MockRequest(server, method.lower(), path, args=args, data=request.content or None)
+        if fake.judged:
+            self._judge.validate_request(asked)
+            assert args.keys() <= known, (name, args)
+        what = args if method == "GET" else json.loads(request.content)
+        code, values = getattr(fake, name)(*map(unquote, match.groups()), what)
+        if code >= 400:
+            refused = [one for one in told["responses"] if one >= "4"]
+            assert not refused or str(code) in refused, (name, code)
+            return httpx2.Response(code, json={"message": values})
+        headers = dict(fake.headers)
+        if isinstance(values, list) and "page" in known:
+            size = min(int(args.get("per_page", 20)), fake.page_size)
+            page = int(args.get("page", 1))
+            if len(values) > page * size:
+                following = request.url.copy_set_param("page", page + 1)
+                headers["link"] = f'<{request.url}>; rel="first", <{following}>; rel="next"'
+            values = values[(page - 1) * size : page * size]
+        schema = told["responses"][str(code)]["content"]["application/json"]["schema"]
+        found = self._over(schema, values)
+        text = json.dumps(found)
+        headers["etag"] = f'"{hash(text)}"'
+        if request.headers.get("if-none-match") == headers["etag"]:
+            return httpx2.Response(304, headers=headers)
+        if fake.judged:
+            self._judge.validate_response(asked, MockResponse(text.encode(), status_code=code))
+        return httpx2.Response(code, headers=headers, json=found)
+
+    def _parameters(self, operation: Any) -> Iterator[str]:
+        for one in operation.get("parameters", ()):
+            yield self._resolved(one)["name"]
+
+    def _resolved(self, part: Any) -> Any:
+        if reference := part.get("$ref"):
+            part = self._document
+            for name in reference.removeprefix("#/").split("/"):
+                part = part[name]
+        return part
+
+    def _over(self, schema: Any, values: Any) -> Any:
+        """Return the values on top of the least answer: what is not promised is not in it."""
+        if isinstance(values, list):
+            return [self._over(self._resolved(schema)["items"], one) for one in values]
+        return _merged(self.minimal(schema), values)
+
+    def minimal(self, schema: dict[str, Any]) -> Any:
+        """Return the least value that fits a schema."""
+        schema = self._resolved(schema)
+        if schema.get("nullable") and "oneOf" not in schema:
+            return None
+        for several in ("oneOf", "anyOf"):
+            if several in schema:
+                return self.minimal(schema[several][0])
+        if "allOf" in schema:
+            made: dict[str, Any] = {}
+            for one in schema["allOf"]:
+                made |= self.minimal(one)
+            return made
+        if "enum" in schema:
+            return schema["enum"][0]
+        if schema.get("type") == "object" or "properties" in schema:
+            known = schema.get("properties", {})
+            return {name: self.minimal(known[name]) for name in schema.get("required", ())}
+        texts = {"date-time": "2026-01-01T00:00:00Z", "uri": "https://example.org/"}
+        plain = {"array": [], "integer": 1, "number": 1, "boolean": False}
+        kind = schema.get("type", "string")
+        return plain.get(kind, texts.get(schema.get("format", ""), "x"))
+
+    def part(self, name: str, /, **values: Any) -> Any:
+        """Return the least value of a part of the description, with these values."""
+        return _merged(self.minimal({"$ref": f"#/components/schemas/{name}"}), values)
+
+
+def _merged(base: Any, values: Any) -> Any:
+    if isinstance(base, dict) and isinstance(values, dict):
+        return {**base, **{key: _merged(base.get(key), one) for key, one in values.items()}}
+    return values
+
+
+# ---------------------------------------------------------------- GitHub, as cut.py has it
+
+_REPO = "/repos/{owner}/{repo}"
+
+
+@cache
+def github() -> Api:
+    operations = {
+        "get_user": "GET /user",
+        "get_project": f"GET {_REPO}",
+        "get_branch": f"GET {_REPO}/branches/{{branch}}",
+        "get_rules": f"GET {_REPO}/rules/branches/{{branch}}",
+        "list_pulls": f"GET {_REPO}/pulls",
+        "open_pull": f"POST {_REPO}/pulls",
+        "edit_pull": f"PATCH {_REPO}/pulls/{{pull_number}}",
+        "merge_pull": f"PUT {_REPO}/pulls/{{pull_number}}/merge",
+        "list_reviews": f"GET {_REPO}/pulls/{{pull_number}}/reviews",
+        "list_comments": f"GET {_REPO}/pulls/{{pull_number}}/comments",
+        "reply": f"POST {_REPO}/pulls/{{pull_number}}/comments/{{comment_id}}/replies",
+        "get_issue": f"GET {_REPO}/issues/{{issue_number}}",
+        "list_notes": f"GET {_REPO}/issues/{{issue_number}}/comments",
+        "add_note": f"POST {_REPO}/issues/{{issue_number}}/comments",
+        "set_status": f"POST {_REPO}/statuses/{{sha}}",
+        "get_status": f"GET {_REPO}/commits/{{ref}}/status",
+        "get_check_runs": f"GET {_REPO}/commits/{{ref}}/check-runs",
+        "get_permission": f"GET {_REPO}/collaborators/{{username}}/permission",
+        "get_membership": "GET /orgs/{org}/teams/{team_slug}/memberships/{username}",
+    }
+    fixed = {"owner": "acme", "repo": "demo", "org": "acme", "team_slug": "core"}
+    return Api(json.loads((HERE / "github.json").read_text()), operations, **fixed)
+
+
+# ---------------------------------------------------------------- GitLab, from gitlab.yaml
+
+
+@cache
+def gitlab() -> Api:
+    one = "/projects/{project}/merge_requests/{iid}"
+    operations = {
+        "on_me": "GET /user",
+        "on_user": "GET /users/{id}",
+        "on_users": "GET /users",
+        "on_token": "GET /personal_access_tokens/self",
+        "on_project": "GET /projects/{project}",
+        "on_member": "GET /projects/{project}/members/all/{user}",
+        "on_group": "GET /groups/{group}/members/all/{user}",
+        "on_list": "GET /projects/{project}/merge_requests",
+        "on_open": "POST /projects/{project}/merge_requests",
+        "on_get": f"GET {one}",
+        "on_edit": f"PUT {one}",
+        "on_merge": f"PUT {one}/merge",
+        "on_discussions": f"GET {one}/discussions",
+        "on_versions": f"GET {one}/versions",
+        "on_approvals": f"GET {one}/approvals",
+        "on_reviewers": f"GET {one}/reviewers",
+        "on_reply": f"POST {one}/discussions/{{id}}/notes",
+        "on_resolve": f"PUT {one}/discussions/{{id}}",
+        "on_note": f"POST {one}/notes",
+        "on_branches": "GET /projects/{project}/repository/branches",
+        "on_status": "GET /projects/{project}/repository/commits/{sha}/statuses",
+        "on_set_status": "POST /projects/{project}/statuses/{sha}",
+    }
+    facts = yaml.safe_load((HERE / "gitlab.yaml").read_text())
+    return Api(_document(facts), operations, project="acme%2Ftools%2Fdemo")
+
+
+def _document(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts as a document of OpenAPI."""
+    shapes = facts["shapes"]
+
+    def typed(text: str) -> dict[str, Any]:
+        text = text.removeprefix(_OPTIONAL)
+        if text.endswith("~"):
+            return {**typed(text[:-1]), "nullable": True}
+        if text.endswith("*"):
+            return {"type": "array", "items": typed(text[:-1])}
+        if "/" in text:
+            return {"anyOf": [typed(one) for one in text.split("/")]}
+        if "|" in text:
+            return {"type": "string", "enum": text.split("|")}
+        if text in shapes:
+            return shaped(shapes[text])
+        return {"type": "string", "format": "date-time"} if text == "time" else {"type": text}
+
+    def shaped(fields: Mapping[str, str]) -> dict[str, Any]:
+        fields = {**shapes.get(fields.get("is"), {}), **fields}
+        fields.pop("is", None)
+        schema = {"type": "object", "additionalProperties": False}
+        schema["properties"] = {name: typed(kind) for name, kind in fields.items()}
+        firm = [name for name, kind in fields.items() if not kind.startswith(_OPTIONAL)]
+        return {**schema, "required": firm} if firm else schema
+
+    paths: dict[str, dict[str, Any]] = {}
+    for key, facts_of in facts["operations"].items():
+        method, path = key.split(" ")
+        operation: dict[str, Any] = {"responses": {}, "parameters": []}
+        for code in facts_of.get("refused", [400, 404]):
+            operation["responses"][str(code)] = {"description": ""}
+        for code in {200, 201} & facts_of.keys():
+            content = {"application/json": {"schema": typed(facts_of[code])}}
+            operation["responses"][str(code)] = {"description": "", "content": content}
+        for name in re.findall(r"\{(\w+)\}", path):
+            kind = "integer" if name in ("iid", "user") else "string"
+            place = {"in": "path", "required": True, "schema": {"type": kind}}
+            operation["parameters"].append({"name": name, **place})
+        for name, kind in facts_of.get("query", {}).items():
+            operation["parameters"].append({"name": name, "in": "query", "schema": typed(kind)})
+        if body := facts_of.get("body"):
+            content = {"application/json": {"schema": shaped(body)}}
+            operation["requestBody"] = {"required": True, "content": content}
+        paths.setdefault(path, {})[method.lower()] = operation
+    return {
+        "openapi": "3.0.3",
+        "info": {"title": "GitLab", "version": facts["version"]},
+        "servers": [{"url": "https://gitlab.example.org"}],
+        "paths": paths,
+    }
