@@ -240,7 +240,7 @@ def events(args: Namespace) -> int:
 
 
 def _follow(args: Namespace, root: Path) -> int:
-    from patchq.gate.service.watcher import Watcher  # only this needs it
+    from patchq.gate.service.wake import Watcher  # only this needs it
 
     stopped: list[int] = []
     with closing(Watcher(root, args.since)) as watcher:

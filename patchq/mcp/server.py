@@ -33,7 +33,7 @@ from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import CRASHED, Fault, UsageError, fault_of
 from patchq.gate.report.sender import Sender
 from patchq.gate.service import admission
-from patchq.gate.service.watcher import Watcher
+from patchq.gate.service.wake import Watcher
 from patchq.mcp import answers
 from patchq.mcp.tools import Tools
 

@@ -21,7 +21,7 @@ from typing import Any
 from tests.helpers import ending
 from tests.helpers.ending import line_of, served
 
-_MODULES = ("gate.service.lanes", "gate.service.daemon", "cli.serve", "gate.service.doorbell")
+_MODULES = ("gate.service.lanes", "gate.service.daemon", "cli.serve", "gate.service.wake")
 _OF_CLUSTERS = tuple(f"gate.queue.postgres.{module}" for module in ("engine", "lanes"))
 """What is loaded when it is needed first, and here before that; clusters are an extra."""
 
@@ -109,6 +109,7 @@ def _serve() -> None:
 
     for module in (*_MODULES, *(_OF_CLUSTERS if find_spec("psycopg") else ())):
         import_module(f"patchq.{module}")
+    import_module("watchdog.observers.inotify")
     for line in sys.stdin:
         what, *more = json.loads(line)
         answer: int | None

@@ -24,7 +24,7 @@ RANKS = {room: rank for rank, room in enumerate(ROOMS)}
 SOLE_IMPORTERS = {
     "pygit2": "patchq.gate.git",
     "yaml": "patchq.core.text.yamlio",
-    "watchdog": "patchq.gate.service.doorbell",
+    "watchdog": "patchq.gate.service.wake",
     "httpx2": "patchq.forge",
     "openai": "patchq.llm.completions",
     "anyio": "patchq.mcp",

@@ -37,7 +37,7 @@ from patchq.gate.review import errands, restack
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Errand
 from patchq.gate.service import cluster
-from patchq.gate.service.watcher import Watcher
+from patchq.gate.service.wake import Watcher
 
 _FOLLOWS_SECONDS = 10.0  # the wait for the feeder here, if one runs
 _LOOK_SECONDS = 1.0

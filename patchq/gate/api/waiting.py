@@ -15,7 +15,7 @@ from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import OVER, REPLACED, Report, waits_for_its_agent
-from patchq.gate.service.watcher import Watcher
+from patchq.gate.service.wake import Watcher
 
 STATES = frozenset(get_args(State))
 CHANGES_REQUESTED = "changes_requested"  # the state of a proposal that was sent back

@@ -7,7 +7,6 @@ from contextlib import suppress
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -19,9 +18,7 @@ from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.session import Session
 from patchq.gate.review import accept, restack
 from patchq.gate.service.serve import LOOK_SECONDS, SHORTEST_WAIT, Service
-
-if TYPE_CHECKING:
-    from patchq.gate.service.doorbell import Doorbell
+from patchq.gate.service.wake import Doorbell
 
 _LOG = logging.getLogger("patchq")
 _RUNS = 8  # reports that take in at once what hooks printed

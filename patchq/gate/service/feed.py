@@ -25,10 +25,10 @@ from patchq.gate.queue import Claim
 from patchq.gate.queue.shelf import Troubles
 from patchq.gate.service import cluster
 from patchq.gate.service.serve import SHORTEST_WAIT, Service
+from patchq.gate.service.wake import Doorbell
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.engine import Entries, PostgresQueue, RowChange
-    from patchq.gate.service.doorbell import Doorbell
 
 _LOG = logging.getLogger("patchq")
 _MOST = 256

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from types import FrameType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -31,9 +31,7 @@ from patchq.gate.queue.lock import STOP_NOW, Hand, activities, activity_text
 from patchq.gate.report.schema import Report
 from patchq.gate.service.children import Child
 from patchq.gate.service.upkeep import Manager, Upkeep
-
-if TYPE_CHECKING:
-    from patchq.gate.service.doorbell import Doorbell
+from patchq.gate.service.wake import Doorbell
 
 _LOG = logging.getLogger("patchq")
 SHORTEST_WAIT = 0.01
@@ -161,8 +159,6 @@ class Service(ABC):
         """Return true if what comes here by itself is still awaited."""
 
     def watch_inbox(self) -> Doorbell:
-        from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
-
         queue = self.session.config.queue
         bell = Doorbell(self.session.queue_root / "inbox", queue.watch, queue.poll_seconds)
         self.ends.callback(bell.close)

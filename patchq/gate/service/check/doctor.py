@@ -37,6 +37,7 @@ from patchq.gate.service.check import (
     space,
     try_out,
 )
+from patchq.gate.service.wake import Doorbell
 
 _STUCK_SECONDS = 3600
 _OPEN = (
@@ -292,8 +293,6 @@ def _leases(place: Place) -> Iterator[Finding]:
 
 
 def _watch(place: Place) -> Iterator[Finding]:
-    from patchq.gate.service.doorbell import Doorbell  # it needs watchdog
-
     bell = Doorbell(place.queue / "inbox", place.config.queue.watch, 1.0)
     bell.close()
     if bell.warning:

@@ -1,17 +1,20 @@
-"""The doorbell, with real directories, real signals and the kernel's own events."""
+"""Waits, with real directories, real signals and the kernel's own events."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from patchq.gate.service.doorbell import Doorbell
+from patchq.gate.queue import events, store
+from patchq.gate.queue.spool import create
+from patchq.gate.service.wake import Doorbell, Watcher
 
 LONG = 20.0
 """Seconds: a wait that lasts so long has not been rung."""
@@ -100,8 +103,8 @@ def test_a_new_directory_in_the_place_of_the_old_is_watched(
 
 def test_f16_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
     starved = (
-        "import os, resource, sys; from pathlib import Path\n"
-        "from patchq.gate.service.doorbell import Doorbell\n"
+        "import os, resource, sys, watchdog.observers.inotify; from pathlib import Path\n"
+        "from patchq.gate.service.wake import Doorbell\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
         "fds = []\n"
         "try:\n"
@@ -125,3 +128,46 @@ def test_f16_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
     assert "every 0.05 s" in first
     assert second == "False"
     assert told.stderr == ""
+
+
+# ---------------------------------------------------------------- events of the queue
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    create(tmp_path)
+    return tmp_path
+
+
+def note(root: Path, *ids: str) -> None:
+    database = store.opened(root)
+    for id in ids:
+        events.add(database, id, "claimed")
+    store.ring(root)
+
+
+@pytest.mark.parametrize("long", [False, True], ids=["looking", "told by the kernel"])
+def test_a_wait_ends_with_the_next_event(root: Path, long: bool) -> None:
+    note(root, "before")
+    watcher = Watcher(root)
+    assert watcher.read() == []
+    if long:
+        watcher.fileno()
+    assert not watcher.wait(0.01)
+    other = threading.Timer(0.05, note, (root, "a", "b"))
+    other.start()
+    assert watcher.wait(30)
+    other.join(60)
+    assert [one["batch"] for one in watcher.read()] == ["a", "b"]
+    assert not watcher.wait(0)
+    watcher.close()
+
+
+def test_a_wait_can_be_ended(root: Path) -> None:
+    watcher = Watcher(root)
+    watcher.read()
+    watcher.fileno()
+    threading.Timer(0.05, watcher.ring).start()
+    assert watcher.wait(30)
+    assert watcher.read() == []
+    watcher.close()

@@ -1,0 +1,232 @@
+"""Waits: for files in a directory, for events of the queue, or for a ring.
+
+Events of the kernel are hints.  It drops them when too many come at once, and watchdog gives no
+sign; a watch dies with its directory while the observer looks alive.  So no event is ever trusted
+to have come: every wait is bounded, whoever waits looks at the inbox afterwards whatever the
+answer, and the watch is set anew when the directory is another one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from patchq.gate.queue.events import Event, Events
+from patchq.gate.queue.store import LOCKS, identity
+
+if TYPE_CHECKING:  # who only looks does without watchdog
+    from watchdog.observers.api import BaseObserver
+
+_CHECK_SECONDS = 2.0  # the longest wait between two looks at the watch itself
+_MOST_RINGS = 1024
+_ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+_SOON_SECONDS = 0.15
+_PAUSES = (0.001, 0.01)
+_LOOK_SECONDS = 1.0  # how often one looks where nothing but time tells of changes
+
+
+def _observer() -> BaseObserver:
+    """Return an observer that is told of no file that leaves.
+
+    Those are our own claims, and watchdog keeps each back for half a second, and all that follow
+    with it.
+    """
+    from watchdog.observers.api import BaseObserver
+    from watchdog.observers.inotify import InotifyEmitter
+    from watchdog.observers.inotify_c import InotifyConstants, Mask
+
+    class Emitter(InotifyEmitter):
+        def get_event_mask_from_filter(self) -> Mask:
+            return Mask(
+                InotifyConstants.IN_CREATE
+                | InotifyConstants.IN_CLOSE_WRITE
+                | InotifyConstants.IN_MOVED_TO
+                | InotifyConstants.IN_ATTRIB
+                | InotifyConstants.IN_DELETE
+                | InotifyConstants.IN_DELETE_SELF
+            )
+
+    return BaseObserver(Emitter)
+
+
+class Doorbell:
+    """Rings when an entry of the directory `inbox` may have become complete.
+
+    With the mode `poll`, on systems without inotify, or where the kernel's limits leave no watch
+    (`warning` then says so), only time rings.  Not for use by several threads, but for `ring`.
+    """
+
+    def __init__(self, inbox: Path, mode: Literal["auto", "poll"], poll_seconds: float) -> None:
+        self.warning: str | None = None
+        self._inbox = inbox
+        self._poll_seconds = poll_seconds
+        # Whether nothing but time tells of new files.
+        self.polling = mode == "poll" or sys.platform != "linux"
+        # A descriptor, not a `threading.Event`: its lock would be taken twice by a signal handler
+        # that rings while the same thread is about to wait.
+        self._bell, self._rope = os.pipe()
+        for fd in (self._bell, self._rope):
+            os.set_blocking(fd, False)
+        self._poll = select.poll()
+        self._poll.register(self._bell, select.POLLIN)
+        self._observer: BaseObserver | None = None
+        self._watched: tuple[int, int] | None = None
+        self._watch()
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait for a ring; return True if it rang, or the watch had to be set anew.
+
+        At most `timeout` seconds (None: no limit of the caller's) and `poll_seconds`.
+        """
+        if self._watch():
+            return True
+        longest = self._poll_seconds if self.polling else min(self._poll_seconds, _CHECK_SECONDS)
+        seconds = longest if timeout is None else min(timeout, longest)
+        if not self._poll.poll(max(0.0, seconds) * 1000):
+            return False
+        with suppress(BlockingIOError):
+            while len(os.read(self._bell, _MOST_RINGS)) == _MOST_RINGS:
+                pass
+        return True
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable while it rings."""
+        return self._bell
+
+    def dispatch(self, event: object) -> None:
+        self.ring()
+
+    def ring(self) -> None:
+        """End the wait that is under way, or the next one; safe in signal handlers and threads."""
+        if self._rope >= 0:
+            with suppress(BlockingIOError):  # it rings already
+                os.write(self._rope, b"\0")
+
+    def close(self) -> None:
+        self._unwatch()
+        ends, self._bell, self._rope = (self._bell, self._rope), -1, -1
+        for fd in ends:
+            if fd >= 0:
+                os.close(fd)
+
+    def _watch(self) -> bool:
+        """See to it that the directory of that name is watched; True if it was not."""
+        if self.polling:
+            return False
+        now = identity(self._inbox)
+        # A new directory may get the number of the old one, but its emitter ended with that.
+        emitters = self._observer.emitters if self._observer is not None else ()
+        if emitters and now == self._watched and all(emitter.is_alive() for emitter in emitters):
+            return False
+        self._unwatch()
+        if now is None:
+            return False
+        observer = _observer()
+        try:
+            observer.schedule(self, str(self._inbox))  # type: ignore[arg-type]
+            observer.start()
+        except OSError as error:
+            if error.errno not in _ABSENT:
+                self.polling = True
+                self.warning = (
+                    f"the inbox cannot be watched ({error.strerror}); it is looked at every "
+                    f"{self._poll_seconds:g} s instead (see the sysctls fs.inotify.*)"
+                )
+            return False
+        self._observer, self._watched = observer, now
+        return True
+
+    def _unwatch(self) -> None:
+        observer, self._observer, self._watched = self._observer, None, None
+        if observer is not None:
+            observer.stop()
+            observer.join(_CHECK_SECONDS)
+
+
+class Watcher:
+    """Watches the queue at `root` for events behind the id `since`, or from now on.
+
+    A wait of the first moment looks at the time of a file that each event changes, every few
+    milliseconds, since most verdicts come at once; a longer one waits for the kernel, and looks all
+    the same every now and then.  For a loop of its own (`selectors`, asyncio) `fileno` becomes
+    readable when there may be something to read; `wait(0)` quiets it, and has to be called every
+    two seconds or so.
+
+    It may wait in one thread; `ring` may be called in another one, and in signal handlers.
+    """
+
+    def __init__(self, root: Path, since: str | None = None) -> None:
+        self._root = root
+        self._events = Events(root, since)
+        self._bell: Doorbell | None = None
+        self._mark: object = None
+        self._rung = False
+
+    def read(self, most: int | None = None) -> list[Event]:
+        """Return the events since the last call, at most so many; it never waits."""
+        self._mark = self._stamp()
+        return self._events.read(most)
+
+    @property
+    def last(self) -> str:
+        return self._events.last
+
+    @property
+    def lost(self) -> bool:
+        return self._events.lost
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until there may be something new; False if there is not.
+
+        Events since the last `read`, or `wait`, count.
+        """
+        until, pause = time.monotonic() + seconds, _PAUSES[0]
+        soon = min(until, time.monotonic() + _SOON_SECONDS) if self._bell is None else 0.0
+        while not self._changed():
+            now = time.monotonic()
+            if now >= until:
+                return False
+            if now < soon:
+                time.sleep(min(pause, until - now))
+                pause = min(pause * 1.2, _PAUSES[1])
+            elif self._bell is None:
+                self.fileno()
+            else:
+                self._bell.wait(min(until - now, _LOOK_SECONDS))
+        return True
+
+    def ring(self) -> None:
+        """End the wait that is under way, or the next one."""
+        self._rung = True
+        if self._bell is not None:
+            self._bell.ring()
+
+    def fileno(self) -> int:
+        if self._bell is None:
+            self._bell = Doorbell(self._root, "auto", _LOOK_SECONDS)
+        return self._bell.fileno()
+
+    def close(self) -> None:
+        if self._bell is not None:
+            self._bell.close()
+
+    def _changed(self) -> bool:
+        mark, rung = self._stamp(), self._rung
+        if self._bell is not None:
+            self._bell.wait(0.0)
+        changed = rung or mark != self._mark
+        self._mark, self._rung = mark, False
+        return changed
+
+    def _stamp(self) -> object:
+        try:
+            status = os.stat(self._root / LOCKS)
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns
