@@ -23,9 +23,8 @@ from patchq.gate.git.merges import line_hunks, with_renames
 from patchq.gate.git.objects import is_regular
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.lines import Lines, image
-from patchq.gate.report import comments as page
-from patchq.gate.report import document, secrecy
-from patchq.gate.report.comments import CommentedLines, ShownLines
+from patchq.gate.report import document, page, secrecy
+from patchq.gate.report.page import CommentedLines, ShownLines
 from patchq.gate.report.schema import CHANGES, CommentEntry, ReplyEntry, Report, ReviewEntry
 
 _CONTEXT = 3
@@ -47,7 +46,7 @@ def with_review(repo: Repository, report: Report, review: ReviewEntry | None) ->
     edit = next(iter(report.edits), None)
     instructions = formats.instructions(edit.format if edit else None, edit.path if edit else None)
     shown = shown_lines(repo, report, review)
-    prompt = page.prompt(report, review, shown, parent, instructions)
+    prompt = page.request(report, review, shown, parent, instructions)
     count, base = len(review.unresolved), f" and `base: {parent[:12]}`" if parent else ""
     warning = Problem(
         CHANGES,

@@ -11,19 +11,19 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from msgspec import convert
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from patchq.core.model.names import COMMITS, PUSH, REQUEST
 from patchq.core.model.values import EditOutcome, Problem
 from patchq.core.text import retry
-from patchq.core.text.quote import fence, inline, visible
-from patchq.core.text.retry import bytes_of
-from patchq.gate.report import comments
+from patchq.core.text.quote import excerpt, fence, inline, visible
 from patchq.gate.report.codes import CODES
-from patchq.gate.report.schema import ProblemEntry, Report
+from patchq.gate.report.schema import CommentEntry, ProblemEntry, Report, ReviewEntry
 
 MAX_BYTES = 256 * 1024
+_SHOWN_LINES = 60  # lines of a file that are shown beside one comment, at most
+_REQUEST_BYTES = 30 * 1024  # of a request for changes; the comments themselves are always in it
 _MOST_ROWS = 100
 _LEAST_DIFF = 1024
 _DECIDES = re.compile(r"\b(?:accept|discard|send-back|revert|git merge)\b")
@@ -48,7 +48,7 @@ def to_markdown(
     sections = _sections(report, report.problems, person)
     decision = [_FORESEEN] if foreseen else [_verdict(report), *_reason(report)]
     decision += _review(report) if person and not foreseen else []
-    decision += [_answered_by(send, text) for text in comments.section(report)]
+    decision += [_answered_by(send, text) for text in _commented(report)]
     details = [*sections, *_hooks(report), *_corrections(report), *_table(report.edits)]
     return _joined([title, *decision, *details], report.diff)
 
@@ -110,15 +110,11 @@ def _descriptions(report: Report) -> dict[str, str | None]:
     return {edit.id: edit.description for edit in report.edits}
 
 
-def hint_of(problem: Problem | ProblemEntry, person: bool = False) -> str:
-    """Return the cure of a problem; to agents, none that decides."""
-    cure = CODES[problem.code].cure if problem.code in CODES else ""
-    hint = problem.hint or cure
-    return _PERSON_DECIDES if not person and _DECIDES.search(hint) else hint
-
-
 def _with_hint(problem: Problem, person: bool = False) -> Problem:
-    return replace(problem, hint=hint_of(problem, person))
+    """Return the problem with its cure; to agents, with none that decides."""
+    hint = problem.hint or (CODES[problem.code].cure if problem.code in CODES else "")
+    decides = not person and _DECIDES.search(hint)
+    return replace(problem, hint=_PERSON_DECIDES if decides else hint)
 
 
 def _sections(report: Report, problems: Sequence[ProblemEntry], person: bool = False) -> list[str]:
@@ -238,15 +234,127 @@ def _what_to_send(report: Report, instructions: str, foreseen: bool) -> list[str
     return retry.what_to_send(instructions, good, header)
 
 
+# ---------------------------------------------------------------- comments
+
+# A person's words, and not patchq's: they are quoted in fences and code spans, as all that patchq
+# did not write.
+
+
+class ShownLines(Struct, frozen=True):
+    """Lines of a file, the first of which has the number `first`."""
+
+    first: int = 1
+    lines: tuple[str, ...] = ()
+
+
+class CommentedLines(Struct, frozen=True):
+    """The lines round what a comment speaks of, in the proposal and where an answer begins."""
+
+    new: ShownLines = ShownLines()
+    base: ShownLines = ShownLines()
+
+
+def request(
+    report: Report,
+    review: ReviewEntry,
+    shown: Sequence[CommentedLines],
+    base: str | None,
+    instructions: str,
+) -> str:
+    """Return the text that asks an agent for an answer, made on the commit `base`.
+
+    It has each comment with the lines that it speaks of, and how to begin the response.
+    """
+    comments = review.unresolved
+    people = ", ".join(inline(name) for name in dict.fromkeys(one.by for one in comments))
+    parts = [
+        f"Changes are asked for by {people}. The change {inline(report.id)} waits; "
+        "nothing of it is on the target. The comments are quoted as they were written:",
+    ]
+    texts = list(map(_comment, comments))
+    ending = _how_to_answer(report, comments[0].id, base, instructions)
+    room = _REQUEST_BYTES - retry.bytes_of([*parts, *texts, *ending])
+    for text, comment, some in zip(texts, comments, shown, strict=True):
+        parts.append(text)
+        section = _shown_lines(comment, some)
+        if section and (size := retry.bytes_of([section])) <= room:
+            parts.append(section)
+            room -= size
+    return "\n\n".join([*parts, *ending]) + "\n"
+
+
+def _commented(report: Report) -> list[str]:
+    """Return the part of a page on a review; empty without one."""
+    review = report.review
+    if review is None:
+        return []
+    if report.retry.prompt and report.state == "proposed":
+        return ["## Changes are asked for", report.retry.prompt.rstrip("\n")]
+    texts = list(map(_comment, review.comments))
+    if review.state == "answered":
+        of = report.retry.of
+        title = f"## What was asked for of {inline(of)}" if of else "## What was asked for"
+        return [title, *texts]
+    return ["## Changes were asked for", *texts]
+
+
+def _lines_of(comment: CommentEntry) -> str:
+    first, last = comment.lines or (comment.line, comment.line)
+    return f"{last}" if first == last else f"{first}-{last}"
+
+
+def _comment(comment: CommentEntry) -> str:
+    words = [f"edit {inline(comment.edit, 50)}"] if comment.edit else []
+    if comment.path:
+        side = {"base": " of the base", "new": " of the proposal"}.get(comment.side or "", "")
+        line = f" line {_lines_of(comment)}{side}" if comment.line else ""
+        words.append(f"{inline(comment.path)}{line}")
+    about = ", ".join(words) or "the whole change"
+    became = {True: " (changed here)", False: " (not changed here)", None: ""}[comment.changed]
+    state = "" if comment.state == "open" else f", {comment.state}"
+    parts = [f"### Comment {comment.id}: {about}{became}{state}", fence(comment.text)]
+    if comment.quote:
+        parts += ["It was about these lines, which are not there any more:", fence(comment.quote)]
+    for reply in comment.replies:
+        parts += [f"{inline(reply.by)} replied:", fence(reply.text)]
+    return "\n\n".join(parts)
+
+
+def _shown_lines(comment: CommentEntry, shown: CommentedLines) -> str:
+    parts = []
+    for some, where in ((shown.new, "in the proposal"), (shown.base, "in the base")):
+        if some.lines:
+            kept = some.lines[:_SHOWN_LINES]
+            parts += [
+                f"The lines of {inline(comment.path or '')} {where}:",
+                fence(excerpt(kept, some.first)),
+            ]
+    return "\n\n".join(parts)
+
+
+def _how_to_answer(report: Report, comment: str, base: str | None, instructions: str) -> list[str]:
+    header = ["---", f"retries: {report.id}", *([f"base: {base}"] if base else []), "---"]
+    answers = f'answers: {{{comment}: "your words"}}'
+    return [
+        retry.WHAT_TO_SEND,
+        "Send the whole change again, with what the comments ask for: your response takes the "
+        "place of the one that waits, so what it leaves out is left out. Quote the lines of the "
+        "base; those of the proposal are not there yet. Begin it with",
+        fence("\n".join(header)),
+        f"To answer a comment by words, add its id to that head: {inline(answers)}.",
+        *(["and then write the edits like this:", fence(instructions)] if instructions else []),
+    ]
+
+
 def _joined(parts: Sequence[str], diff: str) -> str:
     page = ""
     for number, part in enumerate(parts):
-        if bytes_of([page, part]) > MAX_BYTES - _LEAST_DIFF:
+        if retry.bytes_of([page, part]) > MAX_BYTES - _LEAST_DIFF:
             page += f"… {len(parts) - number} more parts are left out here\n\n"
             break
         page += f"{part}\n\n"
     # A third: the fence round a long run of backticks is as long as the run, at either end.
-    room = (MAX_BYTES - bytes_of([page])) // 3
+    room = (MAX_BYTES - retry.bytes_of([page])) // 3
     if diff:
         shown = visible(diff, keep="\n\t").encode()
         cut = "" if len(shown) <= room else "\n… more is left out here"

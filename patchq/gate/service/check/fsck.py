@@ -204,10 +204,8 @@ def _files(session: Session, queue: StoreQueue) -> Iterator[Finding]:
                 partial(queue.outbox.show, batch),
             )
     for path in (path for name in ("done", "rejected") for path in sorted((root / name).iterdir())):
-        ends = (end for end in (REPORT, PAGE) if path.name.endswith(end))
-        id, of_patchq = path.stem, False
-        for end in ends:
-            id, of_patchq = path.name.removesuffix(end), True
+        end = next((end for end in (REPORT, PAGE) if path.name.endswith(end)), "")
+        id = path.name.removesuffix(end) if end else path.stem
         if path in known or path.suffix == ".tmp":
             continue
         if not queue.knows(id):
@@ -219,7 +217,7 @@ def _files(session: Session, queue: StoreQueue) -> Iterator[Finding]:
                 str(path),
                 partial(_enter, session, queue, id, path),
             )
-        elif of_patchq:
+        elif end:
             yield Finding(
                 "file.foreign",
                 "todo",
