@@ -32,7 +32,7 @@ _LOOK_SECONDS = 1.0  # how often one looks where nothing but time tells of chang
 
 
 def _observer() -> BaseObserver:
-    """Return an observer that is told of no file that leaves.
+    """Return an observer without the events of files that leave.
 
     Those are our own claims, and watchdog keeps each back for half a second, and all that follow
     with it.
