@@ -209,6 +209,6 @@ def _no_intent() -> None:
 
 
 def _no_dedupe() -> None:
-    from patchq.gate.pipeline import stages
+    from patchq.gate.pipeline import process
 
-    _replace(stages, "refuse_duplicate", lambda response, target: None)
+    _replace(process, "refuse_duplicate", lambda response: None)

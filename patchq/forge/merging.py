@@ -33,8 +33,7 @@ def merged(session: Session, forge: Project, report: CommittedReport, request: P
         train.clear(chain, alone=True)
     if not train.members:
         raise Fault(train.done[report.id].problems[0].message)
-    candidate = train.members[0].decision.candidate
-    assert candidate
+    candidate = train.members[0].decision
     flush(session)
     message = session.repo.message(candidate.commit)
     commit = forge.merge(request.number, request.head, message)

@@ -17,7 +17,7 @@ HEAVY = {
 """Packages that a command of daily use has no need of."""
 ROOMS = {
     "patchq.core.formats.registry", "patchq.core.plan", "patchq.core.resolve",
-    "patchq.gate.hooks", "patchq.gate.land.worker", "patchq.gate.pipeline.stages",
+    "patchq.gate.hooks", "patchq.gate.land.worker", "patchq.gate.pipeline.process",
     "patchq.gate.pipeline.session", "patchq.llm",
 }  # fmt: skip
 """What decides on responses, and changes branches."""

@@ -109,6 +109,18 @@ def give(repo: Path, id: str, response: str, code: int = 0) -> dict[str, Any]:
     return report(repo / ".patchq", id)
 
 
+def work(repo: Path, **responses: str) -> list[dict[str, Any]]:
+    """Have the responses worked off; their reports."""
+    drop(repo / ".patchq", {f"{id}.md": text for id, text in responses.items()})
+    patchq("run", cwd=repo, code=None)
+    return [report(repo / ".patchq", id) for id in responses]
+
+
+def codes(told: dict[str, Any]) -> list[tuple[str, str]]:
+    """The codes of a report's problems, with their severity."""
+    return [(problem["code"], problem["severity"]) for problem in told["problems"]]
+
+
 def block(path: str, old: str, new: str) -> str:
     """One SEARCH/REPLACE block; both halves are whole lines."""
     return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"

@@ -84,7 +84,7 @@ class Bench:
             with session.repo.buffer.tentative():
                 claim = Claim(str(self._count), source, raw, id=id)
                 decision = process(claim, session, Tips(session))
-                if decision.commit is None or decision.state not in ("applied", "proposed"):
+                if not decision.commit or decision.state not in ("applied", "proposed"):
                     return Verdict(decision, None)
                 tree = session.repo.tree(decision.commit)
                 return Verdict(decision, {path: tree.read(path) for path in tree.paths()})

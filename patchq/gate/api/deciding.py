@@ -18,16 +18,14 @@ from patchq.core.model.values import EditOutcome, Envelope, Source
 from patchq.gate.api.location import Options
 from patchq.gate.api.submitting import oversize
 from patchq.gate.errors import Busy, Unreachable, UsageError
-from patchq.gate.land import worker
-from patchq.gate.land.overlaps import foreseen
+from patchq.gate.land import overlaps, worker
 from patchq.gate.land.train import Trial as Trial
 from patchq.gate.land.worker import Tell
-from patchq.gate.pipeline import history, selection
+from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.pipeline.process import process
+from patchq.gate.pipeline.process import lane_of, process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips
-from patchq.gate.pipeline.stages import lane_of
+from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips, select
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue, store_queue
 from patchq.gate.queue.lock import lock_owner
@@ -53,7 +51,7 @@ def foresee(session: Session, data: bytes, name: str, *, corrects: bool) -> Repo
     with suppress(Unreachable):  # then it would be held for that
         session.branches.refresh(within=session.config.landing.poll_seconds)
     decision = _preview(session, unread(session, data, name))
-    return foreseen.foreseen(decision, session).report()
+    return overlaps.foreseen(decision, session).report()
 
 
 def _preview(session: Session, claim: Claim, choice: Choice | None = None) -> Decision:
@@ -94,8 +92,7 @@ class Question:
         """Look at these edits alone, or at all; raises `UsageError` for an unknown one."""
         self.choice: Choice | None = None
         if only is not None:
-            chosen = selection.select(self._edits, only, frozenset())
-            self.choice = Choice(edits=chosen.taken, left=chosen.left)
+            self.choice = select(AS_SENT, self._edits, only, frozenset())
         decision = _preview(self._session, self._claim, self.choice)
         self.report = decision.report()
         stuck = any(problem.code.startswith("worktree.") for problem in decision.problems)
@@ -124,7 +121,7 @@ def apply(session: Session, data: bytes, name: str, choice: Choice | None, tell:
     reports: list[Report] = []
     claim = session.queue.adopt(data, name, choice.to_json() if choice else None)
     claim = replace(claim, problem=oversize(session, data))
-    worker.work([claim], session, reports.append, choice)
+    worker.work([claim], session, reports.append)
     restack.settle(session)
     for report in reports:
         tell(report)

@@ -27,9 +27,8 @@ from patchq.gate.git.branches.home import Home, HomeGone, proposed, record, reco
 from patchq.gate.git.checkout import missing, registered
 from patchq.gate.git.command import Git
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline import rules
-from patchq.gate.pipeline.context import RepoContext, branches_of
-from patchq.gate.pipeline.rules import GateRules
+from patchq.gate.pipeline import context as rules
+from patchq.gate.pipeline.context import GateRules, RepoContext, branches_of
 from patchq.gate.queue import spool
 from patchq.gate.queue.engine import UNREAD, Key, StoreQueue, store_queue
 from patchq.gate.report import logs

@@ -23,9 +23,8 @@ from patchq.gate.api.rows import (
 from patchq.gate.git import records
 from patchq.gate.land.running import RunningTrain, running
 from patchq.gate.pipeline import depends, history
-from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.context import RepoContext, difference
 from patchq.gate.pipeline.history import Sighting
-from patchq.gate.pipeline.rules import difference
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.events import Events
 from patchq.gate.queue.lock import activities, activity_text, lock_owner, stem_id

@@ -200,14 +200,14 @@ def of_push(
 ) -> tuple[bytes, str]:
     """Return the response of a pushed commit, whose objects are aside, and words to name it by."""
     from patchq.gate.intake import commits
-    from patchq.gate.pipeline import stages
+    from patchq.gate.pipeline import process
     from patchq.gate.report.message import subject
 
     if objects.is_dir():
         session.repo.borrowed = objects.absolute()
         session.repo.renew()
     allowed = [session.target, *session.config.targets]
-    if problem := stages.not_a_target(target, allowed):
+    if problem := process.not_a_target(target, allowed):
         raise refusal(replace(problem, hint=f"push to {NAMESPACE}{allowed[0]}"))
     change = commits.of_commit(session, commit, target)
     if not change.commits:

@@ -34,7 +34,7 @@ from patchq.gate.git.command import QUIET, Git, alternate, plain_environment
 from patchq.gate.git.merges import with_renames
 from patchq.gate.git.objects import SUBMODULE
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline import checks
+from patchq.gate.pipeline import judge
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import sender
@@ -247,7 +247,7 @@ def outsized(session: Session, change: Range) -> Problem | None:
         (path, after[1]) for path, (_, after) in changes.items() if after and after[0] != SUBMODULE
     )
     sizes = ((path, session.repo.size(oid)) for path, oid in new)
-    return next(checks.over_limits(len(changes), sizes, session.config.limits), None)
+    return next(judge.over_limits(len(changes), sizes, session.config.limits), None)
 
 
 def _plain(message: str) -> str:

@@ -28,8 +28,8 @@ from patchq.gate.git.command import Git
 from patchq.gate.hooks.engine import Engine
 from patchq.gate.intake.commits import MOST_COMMITS
 from patchq.gate.land import presubmit
-from patchq.gate.pipeline import checks, history
-from patchq.gate.pipeline.progress import CandidateCommit, Decision
+from patchq.gate.pipeline import history, judge
+from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue import Claim
 from patchq.gate.report.schema import LANDED
@@ -56,7 +56,7 @@ class Refusal(Struct, frozen=True):
 
 def judge_message(message: str) -> list[Refusal]:
     """Return the problems of a commit's message."""
-    return [Refusal(problem) for problem in checks.secrets_in_words(message, "")]
+    return [Refusal(problem) for problem in judge.secrets_in_words(message, "")]
 
 
 def judge_staged(session: Session) -> list[Refusal]:
@@ -71,8 +71,8 @@ def judge_staged(session: Session) -> list[Refusal]:
     head = git.output("rev-parse", "-q", "--verify", "HEAD").decode().strip()
     tree = git.output("write-tree").decode().strip()
     commit = git.output("commit-tree", tree, "-p", head, "-m", _MAIL).decode().strip()
-    found = [*checks.secrets_in_words("", _author(git, workdir))]
-    found += checks.judge_commit(session, head, commit).errors
+    found = [*judge.secrets_in_words("", _author(git, workdir))]
+    found += judge.judge_commit(session, head, commit).errors
     if not found:
         found = _asked(session, _MAIL, session.repo.head_branch() or "", head, commit, _BOTH)
     return [Refusal(problem) for problem in found]
@@ -141,11 +141,11 @@ def _of_commit(
     """Yield the problems of one commit of a push; of a merge, those that no parent has."""
     repo = session.repo
     (info,) = repo.commits(commit, limit=1)
-    yield from checks.secrets_in_words(info.message, info.author)
+    yield from judge.secrets_in_words(info.message, info.author)
     parent = parents[0] if parents else _nothing(git)
     changed = [set(repo.changes(other, commit)) for other in parents[1:]]
     own = set.intersection(*changed) if changed else None
-    errors = checks.judge_commit(session, parent, commit, own).errors
+    errors = judge.judge_commit(session, parent, commit, own).errors
     if not errors and own is None:
         errors = _asked(session, _PUSH, branch, parent, commit, _PLAN)
     yield from errors
@@ -165,25 +165,17 @@ def _asked(
         return []
     # Git runs its own hooks by itself.
     config = replace(session.config, git_hooks=False, hooks=chosen)
-    source = Source(id, "", 0)
-    candidate = CandidateCommit(
-        target=branch,
-        parent=parent,
-        base=parent,
-        commit=commit,
-        tree=session.repo.tree(commit).root,
-        paths=tuple(sorted(session.repo.changes(parent, commit))),
-    )
     decision = Decision(
         id=id,
         state="applied",
-        source=source,
         mode=config.mode,
         target=branch,
         tip=parent,
-        claim=Claim("", source, b"", id=id),
+        claim=Claim("", Source(id, "", 0), b"", id=id),
         choice=Choice(),
-        candidate=candidate,
+        commit=commit,
+        tree=session.repo.tree(commit).root,
+        paths=tuple(sorted(session.repo.changes(parent, commit))),
     )
     with ExitStack() as scratch:
         asking = replace(session, config=config, engine=_engine(session, scratch))

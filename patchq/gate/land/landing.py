@@ -7,29 +7,45 @@ The order is what makes a crash harmless, and two flushes pay for a whole group:
 
 The intended report is there before any ref moves, so whoever recovers the claim knows which commit
 to look for; no report appears before what it speaks of is durable.
+
+A claim that a dead owner left has its intended verdict.  What counts is whether the ref of that
+moved: a batch is never applied twice and never forgotten, whatever a person did to the branch
+meanwhile.  On a remote the push of its commit may be on its way still, so whoever recovers the
+claim pushes the very same commit again, in whatever clone (`bundles`): of the two pushes one is
+taken, and then either the verdict is true, or its branch has moved without it, and neither can land
+any more.  Only what cannot is decided anew.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.model.values import Envelope
 from patchq.gate.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, Moved, bundles
 from patchq.gate.git.lock_files import WAIT_SECONDS
+from patchq.gate.git.ref_files import heads
 from patchq.gate.git.refs import Staged
+from patchq.gate.git.repository import Repository
+from patchq.gate.land import reports
+from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.session import Session
-from patchq.gate.queue import Parcel
+from patchq.gate.pipeline.session import Session, Tips
+from patchq.gate.queue import Claim, Parcel
+from patchq.gate.queue.shelf import Troubles
 from patchq.gate.report import page
-from patchq.gate.report.schema import Report
+from patchq.gate.report.schema import COMMITTED, CommittedReport, Report, has_commit
 
 _LOG = logging.getLogger("patchq")
 
@@ -49,7 +65,6 @@ class Landed(Struct, frozen=True):
     done: list[Publication] = field(default_factory=list)
     again: list[Decision] = field(default_factory=list)
     unsure: set[str] = field(default_factory=set)
-    """Paths that were in the way when a work tree was to follow."""
 
 
 def publication(decision: Decision) -> Publication:
@@ -86,28 +101,18 @@ def land(decisions: Sequence[Decision], session: Session) -> Landed:
 
 
 def _intended(written: Publication, session: Session) -> bool:
-    """Return True if the verdict still holds.
-
-    A person may have decided on a held batch meanwhile, and then it does not land.
-    """
     decision = written.decision
     if decision.state == "held":
         return True
+    parcel: Parcel | None = None
+    if decision.commit and session.branches.remote:  # clones lack it before the push arrives
+        parcel = partial(bundles.pack, session.repo, decision.commit)
     try:
-        session.queue.intend(
-            decision.claim, written.report, written.page, _parcel(decision, session)
-        )
+        session.queue.intend(decision.claim, written.report, written.page, parcel)
     except Busy as busy:
         _LOG.warning("%s", busy.message, extra={"batch": decision.id})
         return False
     return True
-
-
-def _parcel(decision: Decision, session: Session) -> Parcel | None:
-    """Return the commit as a bundle for other clones, which lack it before the push arrives."""
-    if decision.candidate is None or session.branches.remote is None:
-        return None
-    return partial(bundles.pack, session.repo, decision.candidate.commit)
 
 
 def _sorted(
@@ -121,15 +126,16 @@ def _sorted(
         decision = one.decision
         row, moved = not_made.get(decision.id, (None, None))
         if row is None or moved is None:
-            if decision.candidate is None and decision.tip and decision.target in lost:
+            if not decision.commit and decision.tip and decision.target in lost:
                 landed.again.append(decision)
             else:
                 landed.done.append(one)
             continue
         lost.add(decision.target)
         fault = moved.fault
-        if instead := moved.landed.get(decision.commit or ""):
-            landed.done.append(publication(_landed_as(decision, instead, session)))
+        if commit := moved.landed.get(decision.commit):  # by another process that had it in hand
+            tree = session.repo.tree(commit).root
+            landed.done.append(publication(replace(decision, commit=commit, tree=tree)))
         elif isinstance(fault, ObjectDamaged | CannotFollow) and len(row.decisions) == 1:
             landed.done.append(publication(decision.damaged(fault)))
         elif isinstance(fault, Declined):
@@ -149,14 +155,6 @@ def _waiting(decision: Decision, fault: Busy) -> Decision:
     return decision.held(fault.message, hint)
 
 
-def _landed_as(decision: Decision, commit: str, session: Session) -> Decision:
-    """The decision with the commit that is on the branch in place of its own: another process that
-    had the batch in hand made that."""
-    assert decision.candidate
-    tree = session.repo.tree(commit).root
-    return replace(decision, candidate=replace(decision.candidate, commit=commit, tree=tree))
-
-
 def publish(written: Publication, session: Session) -> None:
     """Let a verdict that `land` made true be seen."""
     finish = session.queue.hold if written.decision.state == "held" else session.queue.publish
@@ -164,7 +162,6 @@ def publish(written: Publication, session: Session) -> None:
 
 
 def hold_on(decision: Decision, session: Session) -> None:
-    """Let the report of a held batch say what it waits for now."""
     written = publication(decision)
     known = session.queue.load(decision.id)
     if known is None or known.problems != written.report.problems:
@@ -177,19 +174,19 @@ def _rows(decisions: Sequence[Decision], session: Session, staged: ExitStack) ->
     rows: list[list[Decision]] = []
     newest: dict[str, list[Decision]] = {}
     for decision in decisions:
-        if (candidate := decision.candidate) is None:
+        if not decision.commit:
             continue
-        row = newest.get(candidate.target)
+        row = newest.get(decision.target)
         if decision.state == "proposed":
             rows.append([decision])
-        elif row and row[-1].commit == candidate.parent:
+        elif row and row[-1].commit == decision.tip:
             row.append(decision)
         else:
-            newest[candidate.target] = [decision]
-            rows.append(newest[candidate.target])
+            newest[decision.target] = [decision]
+            rows.append(newest[decision.target])
     made: list[_Row] = []
     for row in rows:
-        value = refs.stage(session.repo, row[-1].commit or "")
+        value = refs.stage(session.repo, row[-1].commit)
         staged.callback(value.drop)
         made.append(_Row(row, value))
     return made
@@ -204,19 +201,17 @@ class _Row(Struct, frozen=True):
 
     def move(self, session: Session) -> BranchMove:
         first, last, who = self.decisions[0], self.decisions[-1], session.identity()
-        candidates = [one.candidate for one in self.decisions if one.candidate]
-        target, parent = candidates[0].target, candidates[0].parent
         if first.state == "proposed":
             branch = records.branch(first.id)
-            return BranchMove(branch, None, self.value, first.log, who, behind=target)
+            return BranchMove(branch, None, self.value, first.log, who, behind=first.target)
         return BranchMove(
-            target,
-            parent,
+            first.target,
+            first.tip,
             self.value,
             last.log,
             who,
-            through=[(one.commit or "", one.log) for one in self.decisions[:-1]],
-            touched={path for candidate in candidates for path in candidate.paths},
+            through=[(one.commit, one.log) for one in self.decisions[:-1]],
+            touched={path for one in self.decisions for path in one.paths},
             # A batch that waited for a lock already looks again soon, so it need not wait.
             wait=0.0 if first.claim.held else WAIT_SECONDS,
             cut=lambda: session.stop.is_set,
@@ -225,12 +220,11 @@ class _Row(Struct, frozen=True):
 
 
 def _mark(made: Sequence[_Row], done: Sequence[Publication], session: Session) -> None:
-    """Remember of each proposal that it waits, by a ref of its own."""
     values: dict[str, Staged] = {row.decisions[0].id: row.value for row in made}
     for decision in (one.decision for one in done):
-        if decision.state == "proposed" and decision.candidate:
+        if decision.state == "proposed" and decision.commit:
             # One that another process made of the same response has no value here.
-            value = values.get(decision.id, decision.candidate.commit)
+            value = values.get(decision.id, decision.commit)
             mark, who = records.WAITING + decision.id, session.identity()
             refs.move(session.repo, mark, None, value, decision.log, who)
 
@@ -253,3 +247,194 @@ def move_target(
     if moved.fault is not None:
         raise moved.fault
     return moved.made or bool(moved.landed)
+
+
+_LOG = logging.getLogger("patchq")
+# Called with each report once it is there; a batch that goes on waiting is not reported again.
+Tell = Callable[[Report], None]
+
+
+def finish(claims: Sequence[Claim], session: Session, tell: Tell) -> list[Claim]:
+    """Publish the intended verdict of each recovered claim whose ref has moved; the other claims,
+    which are to be decided anew.
+
+    What may have been pushed to a remote is asked of that, and pushed again where no answer ever
+    came; `errors.InDoubt` or `errors.Unreachable` while that cannot be.
+    """
+    if any(claim.intended and claim.intended.state in COMMITTED for claim in claims):
+        session.branches.refresh()
+        _unpack(claims, session)
+        _push_again(claims, session)
+    return _publish_landed(claims, session, tell)
+
+
+def landed_since(claims: Iterable[Claim], session: Session, tell: Tell) -> set[str]:
+    """Give those claims their verdict that landed since they were recovered; return their tokens.
+
+    A push of their former owner may arrive late.  Decided then, they would look as if others had
+    made their changes.
+    """
+    recovered = [claim for claim in claims if claim.intended and session.branches.remote]
+    left = {claim.token for claim in _publish_landed(recovered, session, tell)}
+    return {claim.token for claim in recovered} - left
+
+
+def _publish_landed(claims: Sequence[Claim], session: Session, tell: Tell) -> list[Claim]:
+    """Publish the intended verdict of each claim whose ref has moved, as far as is known; the
+    others, without those of which it is not known."""
+    landed: list[tuple[Claim, Report]] = []
+    rest: list[Claim] = []
+    for claim in claims:
+        report = claim.intended
+        try:
+            commit = _moved_to(report, session) if report else None
+        except ObjectDamaged as damage:  # whether it landed is unknown: the next start asks
+            _doubt(report, damage, session)
+            continue
+        if report:
+            Troubles(session.queue_root).over(f"claim.{report.id}")
+        if report and commit:
+            landed.append((claim, _recorded(report, commit, session)))
+        else:
+            rest.append(claim)
+    if landed:
+        flush(session)
+    for claim, report in landed:
+        opened = open_response(claim.data)
+        if isinstance(opened, Envelope):
+            reports.supersede(report.id, replace(opened.header, retries=report.retry.of), session)
+        session.queue.publish(claim, report, page.to_markdown(report))
+        tell(report)
+        session.tell(report)
+    return rest
+
+
+def _unpack(claims: Sequence[Claim], session: Session) -> None:
+    """Make the commits that others intended in their clones, to push them again.  One on
+    top of what is not on the remote any more cannot land, so it is not missed."""
+    some = False
+    for claim in claims:
+        report = claim.intended
+        if claim.parcel and report and not session.repo.resolve_commit(report.commit or ""):
+            some |= bundles.unpack(session.repo, claim.parcel) is not None
+    if some:
+        flush(session)
+
+
+def _push_again(claims: Sequence[Claim], session: Session) -> None:
+    """Push what was to land when a process died, where the remote is as it was then: that push may
+    be under way still, and only one of the two can be taken."""
+    if session.branches.remote is None:
+        return
+    tips, moves = Tips(session), list[BranchMove]()
+    for report in (claim.intended for claim in claims):
+        if report is None or report.state not in COMMITTED or not has_commit(report):
+            continue
+        commit, target = report.commit, report.target
+        if not session.repo.resolve_commit(commit) or not session.repo.exists(commit):
+            continue  # it was never written, so it was never pushed
+        branch, old = records.branch(report.id), None
+        if report.state == "applied":
+            branch, (old, *_) = target, session.repo.parents(commit)
+        if tips.of(branch) == old and _is_rooted(report, session, tips):
+            log = f"patchq: {report.id}: recovered"
+            moves.append(BranchMove(branch, old, commit, log, session.identity()))
+            tips.move(branch, commit)
+    for moved in session.branches.land(moves) if moves else ():
+        if isinstance(moved.fault, Unreachable):
+            raise moved.fault
+
+
+def _is_rooted(report: CommittedReport, session: Session, tips: Tips) -> bool:
+    """Return True if the parent of the intended commit is, or will be, where the batch says.
+
+    That is its target, or the proposal that it is built on.
+    """
+    below = report.stands_on
+    tip = tips.of(records.branch(below.batch) if below else report.target)
+    (parent, *_) = session.repo.parents(report.commit)
+    if tip is None or below:
+        return tip == parent
+    return session.repo.is_ancestor(parent, tip)
+
+
+def _doubt(report: Report | None, damage: ObjectDamaged, session: Session) -> None:
+    id, troubles = report.id if report else "", Troubles(session.queue_root)
+    message = f"whether change {id} landed before a crash is unknown: {damage.message}"
+    if message not in (trouble.message for trouble in troubles.all()):
+        _LOG.warning("%s", message, extra={"batch": id})
+        cure = f"{damage.hint}; it gets its verdict by itself then"
+        troubles.note(f"claim.{id}", message, cure)
+
+
+def _recorded(intended: Report, commit: str, session: Session) -> Report:
+    """The report as it is now, with the mark made that follows the branch of a proposal."""
+    if not session.repo.resolve_commit(commit):  # a person removed it, and git collected it
+        return replace(intended, commit=commit)
+    if intended.state == "proposed":
+        log, mark = f"patchq: {intended.id}: recovered", records.WAITING + intended.id
+        refs.move(session.repo, mark, None, commit, log, session.identity())
+    return replace(intended, commit=commit, tree=session.repo.tree(commit).root)
+
+
+def _moved_to(report: Report, session: Session) -> str | None:
+    """Return the commit as which an intended verdict landed or was proposed; else None.
+
+    The commit is known to the daemon alone until a ref has it; so a ref moved if anything at all
+    shows that one had it, and did not if nothing does.
+    """
+    if report.state not in COMMITTED or not has_commit(report):
+        return None
+    commit, own = report.commit, records.branch(report.id)
+    proposed, repo = report.state == "proposed", session.repo
+    tip = session.branches.tip(report.target)
+    branch = session.branches.tip(own) if proposed else None
+    if branch and repo.is_ancestor(commit, branch):
+        return commit
+    found = history.landing(report, repo, tip) if tip else None
+    if found and not proposed:
+        return found  # rebased or amended, perhaps
+    waits = proposed and repo.ref_target(records.WAITING + report.id) == commit
+    return commit if found or waits or _in_a_reflog(repo, own, commit) else None
+
+
+def _in_a_reflog(repo: Repository, own: str, commit: str) -> bool:
+    """Return True if a ref was moved away from the commit, or a renamed one still has it."""
+    for log, value in _reflogs(repo, own):
+        text = log.read_bytes()
+        if commit.encode() not in text:
+            continue
+        if value and (_was_at(text, value, commit) or repo.is_ancestor(commit, value)):
+            return True
+    return False
+
+
+def _was_at(text: bytes, value: str, commit: str) -> bool:
+    """Return True if a reflog shows that its ref, now at `value`, left the commit.
+
+    Lines are written before the ref moves, and several for a group of batches.  So one proves
+    something by its old value only, and if all behind it lead from there to where the ref is.
+    """
+    for line in reversed(text.decode("utf-8", "replace").splitlines()):
+        old, new = line[:40], line[41:81]
+        if new != value:
+            return False
+        if old == commit:
+            return True
+        value = old
+    return False
+
+
+def _reflogs(repo: Repository, own: str) -> Iterator[tuple[Path, str | None]]:
+    """Yield log and value of each work tree's HEAD and of all refs, of proposals only `own`."""
+    for gitdir, ref in heads(repo.commondir):
+        if (log := gitdir / "logs/HEAD").is_file():
+            yield log, repo.ref_target(ref) if ref else (gitdir / "HEAD").read_text().strip()
+    logs = repo.commondir / "logs"
+    for where, folders, names in os.walk(logs / "refs"):
+        if Path(where) == logs / "refs/heads":
+            folders[:] = [name for name in folders if name != "patchq"]
+        for log in (Path(where, name) for name in names):
+            yield log, repo.ref_target(str(log.relative_to(logs)))
+    if (log := logs / "refs/heads" / own).is_file():
+        yield log, repo.branch_tip(own)

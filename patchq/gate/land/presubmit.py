@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.values import EditOutcome, FileChange, HookRun, Plan, Problem
+from patchq.core.model.values import EditOutcome, FileChange, HookRun, Problem
 from patchq.core.text import unified
 from patchq.gate.errors import Cancelled, CannotSign, Fault, ObjectDamaged
 from patchq.gate.git import records
-from patchq.gate.pipeline import mode, stages
-from patchq.gate.pipeline.progress import CandidateCommit, Decision, Target, crashed
+from patchq.gate.pipeline import judge
+from patchq.gate.pipeline.progress import Decision, crashed
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import logs
 
@@ -30,12 +30,10 @@ if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
     from patchq.gate.hooks.warm import Objects
 
 
-def take(
-    decision: Decision, candidate: CandidateCommit, hook: str, fixed: Fixed, session: Session
-) -> Decision:
-    """The decision with the candidate made anew with the files as the hook left them, each named
+def take(decision: Decision, hook: str, fixed: Fixed, session: Session) -> Decision:
+    """The decision with its commit made anew with the files as the hook left them, each named
     as an edit of the hook's; refused for what no response may do either."""
-    changes = _changes(candidate, fixed, session)
+    changes = _changes(decision, fixed, session)
     if not changes:
         problem = Problem(
             "hook.refused",
@@ -43,75 +41,53 @@ def take(
             "send what the hook leaves as it is",
         )
         return decision.with_verdict("rejected", problem)
-    before, known = decision.state, candidate.paths
-    decision = stages.checked(decision, changes, candidate.parent, session)
+    before, known = decision.state, decision.paths
+    decision = judge.checked(decision, changes, session)
     if not decision.lands:
         return _of_hook(decision, hook)
-    paths = mode.touched(changes)
-    target = Target(candidate.target, candidate.parent)
-    decision = mode.choose(decision, Plan(changes), target, session, known=known)
+    decision = judge.choose_mode(decision, changes, session, known=known)
     if not decision.lands:
         return decision
+    by = f"by hook {hook}"
+    edits = (
+        EditOutcome(f"{hook}:{number}", "hook", (0, 0), path, "write", "applied", description=by)
+        for number, path in enumerate(sorted(fixed), 1)
+    )
+    decision = _amended(decision, changes, session.repo.message(decision.commit), session)
     return replace(
         decision,
         state="proposed" if before == "proposed" else decision.state,
-        candidate=_amended(
-            candidate, changes, session.repo.message(candidate.commit), session, paths
-        ),
-        edits=(
-            *decision.edits,
-            *(
-                EditOutcome(
-                    f"{hook}:{number}",
-                    "hook",
-                    (0, 0),
-                    path,
-                    "write",
-                    "applied",
-                    description=f"by hook {hook}",
-                )
-                for number, path in enumerate(sorted(fixed), 1)
-            ),
-        ),
+        edits=(*decision.edits, *edits),
+        paths=judge.touched(changes),
     )
 
 
-def say(decision: Decision, candidate: CandidateCommit, message: str, session: Session) -> Decision:
-    """The decision with the candidate made anew with another message; its trailers stay, whatever
+def say(decision: Decision, message: str, session: Session) -> Decision:
+    """The decision with its commit made anew with another message; its trailers stay, whatever
     becomes of it."""
     repo = session.repo
     text = message.replace("\0", "").strip() + "\n"
-    lines, before = text.split("\n"), repo.message(candidate.commit).split("\n")
+    lines, before = text.split("\n"), repo.message(decision.commit).split("\n")
     lost = [line for line in before if line.startswith("Patchq-") and line not in lines]
     text += "\n" + "\n".join(lost) + "\n" if lost else ""
-    changes = repo.file_changes(candidate.parent, candidate.commit)
-    return replace(
-        decision,
-        subject=text.split("\n", 1)[0],
-        candidate=_amended(candidate, changes, text, session, candidate.paths),
-    )
+    changes = repo.file_changes(decision.tip, decision.commit)
+    return replace(_amended(decision, changes, text, session), subject=text.split("\n", 1)[0])
 
 
 def _amended(
-    candidate: CandidateCommit,
-    changes: tuple[FileChange, ...],
-    message: str,
-    session: Session,
-    paths: tuple[str, ...],
-) -> CandidateCommit:
+    decision: Decision, changes: tuple[FileChange, ...], message: str, session: Session
+) -> Decision:
     commit, tree = session.repo.amend(
-        candidate.commit, candidate.parent, changes, message, session.signer.signed
+        decision.commit, decision.tip, changes, message, session.signer.signed
     )
-    return replace(candidate, commit=commit, tree=tree, paths=paths)
+    return replace(decision, commit=commit, tree=tree)
 
 
-def _changes(candidate: CandidateCommit, fixed: Fixed, session: Session) -> tuple[FileChange, ...]:
-    """Return the changes of the batch and the hook to the parent's files, together."""
+def _changes(decision: Decision, fixed: Fixed, session: Session) -> tuple[FileChange, ...]:
     changes = {
-        change.path: change
-        for change in session.repo.file_changes(candidate.parent, candidate.commit)
+        change.path: change for change in session.repo.file_changes(decision.tip, decision.commit)
     }
-    tree = session.repo.tree(candidate.parent)
+    tree = session.repo.tree(decision.tip)
     for path, made in fixed.items():
         entry = tree.entry(path)
         was_link = entry is not None and entry.kind == "link"
@@ -158,17 +134,12 @@ def check(
     started.
     """
     steps = steps or session.hooks
-    asked = {id(d): d for d in decisions if d.candidate and d.lands}
-    if not asked or not steps.before:
+    if not decisions or not steps.before:
         return list(decisions)
     each = _Check(session, steps, unchanged, Event(), Lock())
-    made = (
-        together(each.one, list(asked.values()), each.stop.set, session.pulse)
-        if steps.parallel
-        else list(map(each.one, asked.values()))
-    )
-    after = dict(zip(asked, made, strict=True))
-    return [after.get(id(decision), decision) for decision in decisions]
+    if not steps.parallel:
+        return list(map(each.one, decisions))
+    return together(each.one, decisions, each.stop.set, session.pulse)
 
 
 class _Check(Struct, frozen=True):
@@ -203,8 +174,7 @@ class _Check(Struct, frozen=True):
         steps, asked = self.steps, None
         fixing = (((step,), step) for step in steps.fixes)
         for group, fixer in ((steps.pre_apply, None), *fixing, (steps.pre_commit, None)):
-            candidate = decision.candidate
-            if candidate is None:
+            if not decision.commit:
                 return
             if asked is None:
                 with self.lock:
@@ -217,13 +187,11 @@ class _Check(Struct, frozen=True):
                 decision = decision.with_verdict("rejected", *problems)
             elif fixer and verdicts and (verdicts[0].fixed or verdicts[0].message is not None):
                 with self.lock:
-                    decision = self._changed(decision, candidate, fixer, verdicts[0])
+                    decision = self._changed(decision, fixer, verdicts[0])
                 asked = None
             yield decision
 
-    def _changed(
-        self, decision: Decision, candidate: CandidateCommit, step: Step, verdict: Verdict
-    ) -> Decision:
+    def _changed(self, decision: Decision, step: Step, verdict: Verdict) -> Decision:
         if self.unchanged and verdict.fixed:
             changed = ", ".join(sorted(verdict.fixed))
             return decision.with_verdict(
@@ -236,9 +204,9 @@ class _Check(Struct, frozen=True):
                 ),
             )
         if verdict.fixed:
-            return take(decision, candidate, step.hook.id, verdict.fixed, self.session)
+            return take(decision, step.hook.id, verdict.fixed, self.session)
         if verdict.message is not None and not self.unchanged:
-            return say(decision, candidate, verdict.message, self.session)
+            return say(decision, verdict.message, self.session)
         return decision
 
 
@@ -260,9 +228,8 @@ def ask(
 def run_on(run: HookRun, joined: Sequence[Decision]) -> HookRun:
     """Return the run with the tree that it judged, and the changes that made that."""
     last = joined[-1]
-    assert last.candidate
     others = tuple(decision.id for decision in joined[:-1])
-    return replace(run, tree=last.candidate.tree, tip=last.candidate.parent, others=others)
+    return replace(run, tree=last.tree, tip=last.tip, others=others)
 
 
 def hook_input(
@@ -271,8 +238,7 @@ def hook_input(
     """Return what hooks see of changes that were joined: from the first's parent to the last."""
     from patchq.gate.hooks.engine import HookInput
 
-    chain = [decision.candidate for decision in joined if decision.candidate]
-    repo, first, last = session.repo, chain[0], chain[-1]
+    repo, first, last = session.repo, joined[0], joined[-1]
     if repo.promised is not None and session.hooks.parallel:
         repo.promised.complete(last.tree)
 
@@ -283,24 +249,22 @@ def hook_input(
     return HookInput(
         id=" ".join(decision.id for decision in joined),
         target=last.target,
-        base=last.base if len(joined) == 1 else first.parent,
-        parent=first.parent,
-        parent_tree=repo.tree(first.parent).root,
+        base=last.base_commit if len(joined) == 1 else first.tip,
+        parent=first.tip,
+        parent_tree=repo.tree(first.tip).root,
         commit=last.commit,
         tree=last.tree,
-        paths=tuple(sorted({path for candidate in chain for path in candidate.paths})),
+        paths=tuple(sorted({path for one in joined for path in one.paths})),
         message=repo.message(last.commit),
-        plan=_plan(joined, first.parent, last.commit, session),
+        plan=_plan(joined, session),
         lend=lend,
     )
 
 
-def _plan(joined: Sequence[Decision], parent: str, commit: str, session: Session) -> dict[str, Any]:
-    """`patchq.plan/1` of a change, of several that were joined, or of a branch."""
-    decision = joined[-1]
-    ids = [one.id for one in joined]
+def _plan(joined: Sequence[Decision], session: Session) -> dict[str, Any]:
+    decision, ids = joined[-1], [one.id for one in joined]
     if not decision.edits or len(joined) > 1:
-        changes = session.repo.file_changes(parent, commit)
+        changes = session.repo.file_changes(joined[0].tip, decision.commit)
         edits, diff = tuple(map(_as_edit, changes)), unified.unified(changes)
         decision = replace(decision, id=" ".join(ids), edits=edits, diff=diff)
     return {**decision.plan(), "batches": ids}

@@ -34,11 +34,11 @@ from patchq.gate.report.schema import (
     CHANGES,
     LANDED,
     PENDING_CONFLICT,
-    WAITING,
     CommittedReport,
     Report,
     ReviewEntry,
     ReviewState,
+    has_commit,
     waits_for_its_agent,
 )
 
@@ -61,7 +61,6 @@ def locked(session: Session, wait: float = WAIT_SECONDS) -> Iterator[None]:
 
 
 def put(session: Session, updated: Report) -> Report:
-    """Replace a report; the lock is held."""
     before = session.queue.load(updated.id) if session.hooks.following else None
     session.queue.rewrite(updated, page.to_markdown(updated))
     session.follow(before, updated)
@@ -144,34 +143,24 @@ def answer(decision: Decision, session: Session) -> ReviewEntry | None:
     None where no changes were asked for.
     """
     before = depends.sent_back(session, decision.id, decision.header)
-    if before is None or decision.candidate is None:
+    if before is None or not decision.commit:
         return None
-    return comments.answered(session.repo, before, decision.candidate.commit, decision.header)
+    return comments.answered(session.repo, before, decision.commit, decision.header)
 
 
 def supersede_one(id: str, new: str, session: Session) -> None:
     """Supersede the batch by `new`, if it waits; safe to repeat."""
 
-    def change(report: Report) -> Report | None:
-        if report.state not in WAITING:
-            return None
-        left = [problem for problem in report.problems if problem.code != CHANGES]
-        before = _answerable_no_more(report, "answered")
-        return document.with_state(before, "superseded", duplicate_of=new, problems=left)
-
     try:
-        if end_held(session, id, change):
+        if end_held(session, id, partial(_ended, state="superseded", fields={"duplicate_of": new})):
             return
     except Busy:  # it gets its verdict at this very moment
         return
-    with locked(session):
-        report = session.queue.load(id)
-        updated = change(report) if report else None
-        if report is None or updated is None:
-            return
-        notes.add(session, updated, f"superseded by {new}")
-        _take_away(id, report.commit, new, session)
-        put(session, updated)
+    report = session.queue.load(id)
+    if report and report.state == "proposed" and has_commit(report):
+        with suppress(UsageError):  # it was decided at this very moment
+            why = f"superseded by {new}"
+            close(session, report, "superseded", report.commit, why, duplicate_of=new)
 
 
 def end_held(session: Session, id: str, change: Change) -> Report | None:
@@ -185,23 +174,6 @@ def end_held(session: Session, id: str, change: Change) -> Report | None:
         session.queue.publish(claim, updated, page.to_markdown(updated))
         session.tell(updated)
     return updated if claim else None
-
-
-def _take_away(id: str, commit: str | None, new: str, session: Session) -> None:
-    """The branch goes, unless a person has it checked out or has changed it."""
-    own = (commit, session.repo.ref_target(records.WAITING + id))
-    log = f"patchq: {id}: superseded by {new}"
-    if tip := _own_tip(session, id, own):
-        refs.move(session.repo, records.DISCARDED + id, None, tip, log, session.identity())
-        _delete(session, id, tip, log)
-    _drop_marks(session, records.BOARDED + id, records.WAITING + id)
-
-
-def _own_tip(session: Session, id: str, own: Collection[str | None]) -> str | None:
-    """Return the tip of a batch's branch, if patchq may delete it: it ends at one of `own`."""
-    branch = records.branch(id)
-    tip = session.branches.tip(branch)
-    return tip if tip in own and not session.branches.checkouts(branch) else None
 
 
 def unboard(session: Session, id: str, *problems: Problem) -> Report | None:
@@ -310,12 +282,12 @@ def close(
     id, repo = report.id, session.repo
     with locked(session):
         now = session.queue.load(id) or report
-        current = history.observe(session, now).state if state == "discarded" else state
-        if current not in ("proposed", state):
+        current = history.observe(session, now).state if state == "discarded" else now.state
+        if state not in LANDED and current not in ("proposed", state):
             raise UsageError(f"change {id} does not wait for review: it is {current}")
         if session.branches.remote:
             _delete_own(session, id, tip, state)  # first, as a remote may be away
-        if state == "discarded":
+        if state not in LANDED:
             words = clip(" ".join((in_words(why) or state).split()), _LONGEST_LINE)
             last, log = tip or report.commit, f"patchq: {id}: {words}"
             refs.move(repo, records.DISCARDED + id, None, last, log, session.identity())
@@ -326,26 +298,18 @@ def close(
 
 
 def _delete_own(session: Session, id: str, tip: str | None, state: State) -> None:
-    """Take the branch of a batch that is decided away, if it is at `tip` or as patchq left it."""
-    waits = session.repo.ref_target(records.WAITING + id)
-    if own := _own_tip(session, id, (tip, waits)):
-        _delete(session, id, own, f"patchq: {id}: {state}")
+    """Take the branch of a decided batch away, if it is at `tip` or as patchq left it.
 
-
-def _delete(session: Session, id: str, tip: str, log: str) -> None:
-    move = BranchMove(records.branch(id), tip, None, log, session.identity())
+    One that a person has checked out stays.
+    """
+    branch, waits = records.branch(id), session.repo.ref_target(records.WAITING + id)
+    own = session.branches.tip(branch)
+    if own is None or own not in (tip, waits) or session.branches.checkouts(branch):
+        return
+    move = BranchMove(branch, own, None, f"patchq: {id}: {state}", session.identity())
     (gone,) = session.branches.land([move])
     if gone.fault is not None:
         raise gone.fault
-
-
-def _answerable_no_more(report: Report, state: ReviewState | None = None) -> Report:
-    """The report of a batch that waits no more, with what became of what people asked for."""
-    review = report.review
-    if review is None or not waits_for_its_agent(report):
-        return report
-    ended: ReviewEntry = replace(review, state=state or review.state)
-    return replace(report, review=ended, retry=replace(report.retry, prompt=None))
 
 
 def in_words(reason: str | None) -> str | None:
@@ -362,10 +326,18 @@ def rewrite(session: Session, report: Report, state: State, why: str = "", **fie
 def _rewritten(
     session: Session, now: Report, state: State, why: str, fields: dict[str, Any]
 ) -> Report:
-    problems = [problem for problem in now.problems if problem.code not in _WHILE_IT_WAITS]
-    changes: dict[str, Any] = {"problems": problems, **fields}
-    updated = document.with_state(_answerable_no_more(now), state, **changes)
-    put(session, updated)
+    updated = put(session, _ended(now, state, fields))
     session.queue.sync()
     notes.add(session, updated, " ".join((in_words(why) or "").split()))
     return updated
+
+
+def _ended(report: Report, state: State, fields: dict[str, Any]) -> Report:
+    """Return the report of a batch that waits no more, with what became of its review."""
+    review = report.review
+    if review is not None and waits_for_its_agent(report):
+        ended: ReviewState = "answered" if state == "superseded" else review.state
+        review = replace(review, state=ended)
+        report = replace(report, review=review, retry=replace(report.retry, prompt=None))
+    problems = [problem for problem in report.problems if problem.code not in _WHILE_IT_WAITS]
+    return document.with_state(report, state, **{"problems": problems, **fields})

@@ -48,7 +48,6 @@ def note(root: Path, train: RunningTrain) -> None:
 
 
 def running(root: Path) -> list[RunningTrain]:
-    """Return the trains that run, by their targets."""
     with suppress(Fault):
         statement = "select value from meta where key like 'train.%' order by key"
         known = store.ask(root, statement)

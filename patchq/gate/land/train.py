@@ -57,22 +57,17 @@ class Trial(Struct, frozen=True):
 
 
 def _refusing(trial: Trial) -> set[str]:
-    """Return the ids of the hooks that refused."""
     return {run.id for run in trial.runs if run.exit != 0}
 
 
 @dataclass
 class Search:
-    """The search for what may land of a chain."""
-
     chain: Sequence[Decision]
     session: Session
     begins: Callable[[int], None] = lambda first: None
     """Called before each run with the length of the prefix."""
     watch: Callable[[Trial], None] = lambda trial: None
-    """Called after each run."""
     _lock: Lock = field(default_factory=Lock)
-    """Held by whoever uses the repository."""
 
     def cleared(self, *, alone: bool = False) -> Iterator[list[Decision]]:
         """Yield the members in order, in lists that land together, or a refused one by itself.
@@ -164,10 +159,9 @@ class Search:
         (trial,) = self._asked([0])
         if not trial.problems or not (trial := self._asked_again(trial)).problems:
             return
-        first = self.chain[0].candidate
-        assert first
+        first = self.chain[0]
         raise TargetRed(
-            f"{first.target} fails by itself at {first.parent[:12]}: {trial.problems[0].message}",
+            f"{first.target} fails by itself at {first.tip[:12]}: {trial.problems[0].message}",
             "mend that; what is accepted waits until it moves",
         )
 

@@ -22,13 +22,12 @@ from patchq.gate.errors import CRASHED, CannotFollow, CannotSign, Fault, ObjectD
 from patchq.gate.git import object_buffer, records, refs
 from patchq.gate.git.branches import worktree
 from patchq.gate.git.repository import Repository
-from patchq.gate.land import asking, landing, marks, presubmit, recovery, reports
+from patchq.gate.land import elsewhere, landing, overlaps, presubmit, reports
 from patchq.gate.land.landing import Publication
-from patchq.gate.land.overlaps import warnings
 from patchq.gate.land.train import Search, TargetRed
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips, recorded
+from patchq.gate.pipeline.session import AS_SENT, Session, Tips, recorded
 from patchq.gate.queue import Claim
 from patchq.gate.queue.lock import stem_id
 from patchq.gate.report.schema import REPLACING, Report
@@ -56,7 +55,7 @@ POISON = Problem(
 )
 
 _LOG = logging.getLogger("patchq")
-Tell = recovery.Tell
+Tell = landing.Tell
 
 
 def start(session: Session, tell: Tell, patience: float = 5.0) -> None:
@@ -68,30 +67,17 @@ def start(session: Session, tell: Tell, patience: float = 5.0) -> None:
     refs.clean(session.repo.commondir)
     object_buffer.clean(session.repo.commondir / "objects")
     worktree.recover(session.repo, wait=patience)
-    rest = recovery.finish(session.queue.recover(), session, tell)
+    rest = landing.finish(session.queue.recover(), session, tell)
     left = [claim for claim in rest if not claim.held]
-    for some in _portions(left):
+    # Of many in hand none is known to be to blame for a death; of one alone the next one tells.
+    fresh = [claim for claim in left if not claim.deaths]
+    for some in filter(None, [fresh, *([claim] for claim in left if claim.deaths)]):
         if session.stop.is_set:
             return
         session.queue.attempt(some)
-        work(map(_judged, some), session, tell)
-
-
-def _portions(claims: Sequence[Claim]) -> Iterator[list[Claim]]:
-    """The claims that a process died with once, together, then each of the others alone.
-
-    Of many in hand none is known to be to blame; of one alone the next death tells.
-    """
-    if first := [claim for claim in claims if not claim.deaths]:
-        yield first
-    yield from ([claim] for claim in claims if claim.deaths)
-
-
-def _judged(claim: Claim) -> Claim:
-    """The claim, to be held if processes died of it again and again."""
-    if claim.deaths < MOST_DEATHS or claim.intended is not None:
-        return claim
-    return replace(claim, problem=POISON)
+        if some[0].deaths >= MOST_DEATHS and some[0].intended is None:
+            some = [replace(some[0], problem=POISON)]
+        work(some, session, tell)
 
 
 def turn(session: Session, tell: Tell) -> int:
@@ -161,9 +147,7 @@ def waits_for_mending(report: Report) -> str | None:
     return last if last in _MENDED_BY_A_PERSON else None
 
 
-def work(
-    claims: Iterable[Claim], session: Session, tell: Tell, choice: Choice | None = None
-) -> int:
+def work(claims: Iterable[Claim], session: Session, tell: Tell) -> int:
     """Give every claim its verdict, in order; return how many got one that ends it.
 
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
@@ -172,16 +156,16 @@ def work(
     Once `session.stop` is set, what is decided on lands, and the next start does the rest.
     """
     session.check_that_it_decides()
-    left = deque((claim, choice) for claim in claims)
+    left = deque(claims)
     if left:
         with suppress(Unreachable):  # each is held for that
-            asking.learn([claim for claim, _ in left], session, choice)
-        marks.catch_up(session)
-    most = 1 if session.ask and choice is None else _most(session)
+            elsewhere.learn(left, session)
+        elsewhere.catch_up(session)
+    most = 1 if session.ask else _most(session)
     room, many, ended, tries = most, len(left) > _MANY, 0, Counter[str]()
     rejoined = set[str]()
     while left and not session.stop.is_set:
-        if not (choice or left[0][0].choice or session.ask):  # no person waits for it
+        if not (left[0].choice or session.ask):  # no person waits for it
             _rest(session)
         tips = Tips(session, _unsure.setdefault(session.repo, set()))
         group = _Group(room, many, session)
@@ -193,7 +177,7 @@ def work(
         room = max(1, len(lost) // 2) if lost else most
         if again and not lost:  # the hooks refused one, and those behind it are joined anew
             room = min(most, 2 * (done + 1))
-        left.extendleft((decision.claim, decision.choice) for decision in reversed(again))
+        left.extendleft(decision.claim for decision in reversed(again))
     return ended
 
 
@@ -246,23 +230,23 @@ class _Group:
 
 def _gather(
     group: _Group,
-    left: deque[tuple[Claim, Choice | None]],
+    left: deque[Claim],
     tips: Tips,
     tries: Counter[str],
     tell: Tell,
 ) -> int:
     """Decide on claims until the group has to land; return how many were found landed."""
     session, ended = group.session, 0
-    while left and not session.stop.is_set and not group.is_full(left[0][0]):
-        claim, choice = left[0]
+    while left and not session.stop.is_set and not group.is_full(left[0]):
+        claim = left[0]
         if claim.request and session.desk:
             session.desk.take(claim)
             left.popleft()
             continue
-        still, landed = recovery.without_landed([claim], session, tell)
-        ended += landed
-        if still:
-            decision = _decide(claim, session, tips, choice)
+        if landing.landed_since([claim], session, tell):
+            ended += 1
+        else:
+            decision = _decide(claim, session, tips)
             if tries[claim.token] >= _TRIES:
                 decision = _given_up(decision)
             if group.lands_before(decision):
@@ -279,21 +263,19 @@ def _gather(
 _unsure: WeakKeyDictionary[Repository, set[str]] = WeakKeyDictionary()
 
 
-def _decide(claim: Claim, session: Session, tips: Tips, choice: Choice | None) -> Decision:
-    choice = choice or recorded(claim)
-    if session.ask and choice is None:
-        choice = session.ask(claim)
+def _decide(claim: Claim, session: Session, tips: Tips) -> Decision:
+    if session.ask and claim.choice is None:  # once, however often it is decided on
+        claim = replace(claim, choice=(session.ask(claim) or AS_SENT).to_json())
     session.pulse()
     with session.doing(claim.id or stem_id(claim.source.name), "deciding"):
-        return process(claim, session, tips, choice or AS_SENT)
+        return process(claim, session, tips, recorded(claim) or AS_SENT)
 
 
 def _checked(decision: Decision, session: Session, tips: Tips) -> Decision:
-    """Return the decision as those hooks leave it that judge it by itself."""
     if decision.state == "applied":
         (decision,) = presubmit.check([decision], session, session.hooks.alone)
-    if decision.state == "applied" and decision.candidate:
-        tips.move(decision.candidate.target, decision.candidate.commit)
+    if decision.state == "applied" and decision.commit:
+        tips.move(decision.target, decision.commit)
     return decision
 
 
@@ -311,21 +293,18 @@ def _settle(
         if tips.unsure is not None:
             tips.unsure |= landed.unsure
         # What moves nothing may be of a batch that came with the push which this one met.
-        idle = [one.decision for one in landed.done if one.decision.candidate is None]
-        stand, more = _still_open(idle, session, tell)
-        gone = {one.claim.token for one in idle} - {one.claim.token for one in stand}
+        idle = [one.decision.claim for one in landed.done if not one.decision.commit]
+        gone = landing.landed_since(idle, session, tell)
         done = [one for one in landed.done if one.decision.claim.token not in gone]
-        ended += more + (_publish(done, session, tell) if done else 0)
-        warnings.refresh(session)
+        ended += len(gone) + (_publish(done, session, tell) if done else 0)
+        overlaps.refresh(session)
         for one in portion:
             del open[one.claim.token]
         lost += [one.claim.token for one in landed.again]
         open |= {one.claim.token: one for one in landed.again}
         if lost:
             break
-    again, more = _still_open([it for it in group if it.claim.token in open], session, tell)
-    moved = [one.claim.token for one in again if one.claim.token in lost]
-    return again, moved, ended + more
+    return [it for it in group if it.claim.token in open], lost, ended
 
 
 def _cleared(
@@ -334,8 +313,8 @@ def _cleared(
     """Yield what may land of a group, as the hooks clear it; the rest is to be decided again."""
     chains: dict[str, list[Decision]] = {}
     for decision in group if session.hooks.joined else ():
-        if decision.state == "applied" and decision.candidate:
-            chains.setdefault(decision.candidate.target, []).append(decision)
+        if decision.state == "applied" and decision.commit:
+            chains.setdefault(decision.target, []).append(decision)
     members = {one.commit for chain in chains.values() for one in chain}
     # One that a hook's fix made a proposal of was not seen by all hooks.
     waits = [replace(one, hooks=()) for one in group if one.state == "proposed"]
@@ -354,26 +333,9 @@ def _cleared(
             yield [one.held(red.message, red.hint, red.code) for one in left]
 
 
-def _still_open(
-    decisions: Sequence[Decision], session: Session, tell: Tell
-) -> tuple[list[Decision], int]:
-    """Those to decide again, and how many of them have landed meanwhile."""
-    claims, ended = recovery.without_landed(
-        [decision.claim for decision in decisions], session, tell
-    )
-    left = {claim.token for claim in claims}
-    return [decision for decision in decisions if decision.claim.token in left], ended
-
-
 def _complete(decisions: Sequence[Decision], session: Session) -> list[Decision]:
-    """The decisions with what their reports say of other batches: those with which each collides,
-    and the one that it answers."""
-    warned = warnings.warned(decisions, session)
-    answers = [reports.answer(decision, session) for decision in warned]
-    return [
-        decision if answer is decision.review else replace(decision, review=answer)
-        for decision, answer in zip(warned, answers, strict=True)
-    ]
+    warned = overlaps.warned(decisions, session)
+    return [replace(one, review=reports.answer(one, session)) for one in warned]
 
 
 def _publish(run: Sequence[Publication], session: Session, tell: Tell) -> int:
@@ -412,7 +374,7 @@ def _say(run: Sequence[Publication], session: Session, tell: Tell) -> None:
 
 
 def _given_up(decision: Decision) -> Decision:
-    if decision.candidate is None:
+    if not decision.commit:
         return decision
     what = f"{decision.target}, or a work tree on it,"
     if decision.state == "proposed":

@@ -2,7 +2,8 @@
 
 Row I2 of the requirements is the rule: a batch lands when no line that it changes, nor the line on
 either side, was touched since, and wherever an edit has a place on the tip by itself, it is the
-carried one; what it only quotes may have changed.
+carried one; what it only quotes may have changed.  Git's own three-way merge, where it is clean,
+must give the same tree.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ from patchq.core.model.values import (
     FileChange,
     LineHunk,
     Plan,
+    Problem,
 )
+from patchq.core.plan import batch
 from patchq.core.text.lines import content, split_lines
+from patchq.gate.git import merges, records
 from patchq.gate.git.merges import line_hunks
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import history
@@ -50,7 +54,8 @@ from patchq.gate.pipeline.lines import (
     inclusive,
     shifted,
 )
-from patchq.gate.report.schema import USABLE, Report
+from patchq.gate.pipeline.progress import EndedEarly, Resolved, Response
+from patchq.gate.report.schema import STANDING, USABLE, Report
 
 _EXCERPT = 3
 
@@ -62,7 +67,6 @@ class Move(Struct, frozen=True, dict=True):
     origin: Base
     tip: str
     load: Callable[[str], Report | None]
-    """The report of a batch, by its id."""
 
     @property
     def base(self) -> str:
@@ -92,7 +96,6 @@ class Move(Struct, frozen=True, dict=True):
         )
 
     def _meets_new(self, path: str) -> bool:
-        """Return whether a new file of the branch is in the way of the path."""
         above = {str(parent) for parent in PurePosixPath(path).parents}
         return any(name in above or name.startswith(f"{path}/") for name in self.changes)
 
@@ -112,7 +115,6 @@ class Move(Struct, frozen=True, dict=True):
         return (their_gone and our_new) or (our_gone and their_new)
 
     def problem(self, what: str, path: str, edit: str | None) -> ErrorProblem:
-        """Return the problem with an edit of a file that was changed as a whole."""
         collision = self._who(path, None)
         return ErrorProblem(
             "conflict.base",
@@ -124,7 +126,6 @@ class Move(Struct, frozen=True, dict=True):
         )
 
     def collision(self, touch: Touch, path: str, now: bytes, edit: str | None) -> ErrorProblem:
-        """Return the problem with an edit of lines that were changed since."""
         collision = self._who(path, touch.now)
         ours, theirs = inclusive(touch.ours), inclusive(touch.theirs)
         where = in_words(theirs) + (", right beside," if touch.beside else "")
@@ -143,7 +144,6 @@ class Move(Struct, frozen=True, dict=True):
     def elsewhere(
         self, path: str, edit: str, lines: Lines, there: Lines, now: Lines
     ) -> ErrorProblem:
-        """Return the problem with an edit that has another place on the tip than the carried."""
         return ErrorProblem(
             "conflict.base",
             f"edit {edit} means {in_words(lines)} of {path} on its base {self.base[:12]}, which is "
@@ -165,16 +165,118 @@ class Move(Struct, frozen=True, dict=True):
 
 
 def _excerpt(text: bytes, lines: Lines) -> tuple[int, tuple[str, ...]]:
-    """Return the lines there on the tip, with some around them."""
     first = max(lines[0] - _EXCERPT, 0)
     shown = text.decode("utf-8", "backslashreplace").split("\n")[first : lines[1] + _EXCERPT]
     return first + 1, tuple(shown[:40])
 
 
+def to_tip(response: Response, resolved: Resolved) -> Resolved:
+    """Return the plan on the target's tip; refuse each file where that is not certain."""
+    session, plan, tip = response.session, resolved.plan, response.tip
+    base, edits, changes, beside = resolved.base, resolved.edits, plan.changes, False
+    if base.commit == tip or not changes:
+        return resolved
+    move = Move(session.repo, base, tip, session.queue.load)
+    if not move.leaves_alone(changes):
+        _refuse_delivered(response, resolved)
+        taken = response.choice.among(resolved.parsed.edits)
+        tree = session.repo.tree(tip)
+        on_tip = batch.plan(taken, tree, session.rules, diagnosed=False)
+        carried, beside = _carried(taken, plan, on_tip, move)
+        now, changes = {edit.id: edit for edit in carried.edits}, carried.changes
+        edits = tuple(now.get(edit.id, edit) for edit in edits)
+        if carried.refused:
+            raise EndedEarly("rejected", *carried.problems, edits=edits)
+    if (
+        changes
+        and move.may_meet(plan.changes)
+        and (problem := _merged_otherwise(session.repo, plan.changes, changes, move, beside))
+    ):
+        raise EndedEarly("rejected", problem, edits=edits)
+    return replace(resolved, plan=replace(plan, changes=changes, edits=edits), edits=edits)
+
+
+def refuse_known(response: Response, id: str, sha256: str) -> None:
+    """End a response whose edits wait as the batch, or have landed as it.
+
+    `sha256` (hex) is of the bytes that the batch was made of.
+    """
+    session, target, tip = response.session, response.target, response.tip
+    repo = session.repo
+    report = session.queue.load(id) or history.landed(session, id, sha256, target, tip)
+    if report is None or report.target != target:
+        return
+    proposed = report.state == "proposed" and session.branches.tip(records.branch(report.id))
+    if report.state == "held" or proposed:
+        raise EndedEarly("duplicate", duplicate_of=report.id)
+    commit = history.landing(report, repo, tip) if report.state in STANDING else None
+    if commit is None:
+        return
+    if touched := history.touched_paths(repo, commit, tip):
+        collision = history.collides_with(repo, commit, tip, touched[0])
+        problem = Problem(
+            "conflict.base",
+            f"these edits landed as change {report.id}, and what they wrote into {touched[0]} was "
+            f"changed since by {history.commit_in_words(collision)}",
+            "read the file again and send a new response, if it is still to change",
+            path=touched[0],
+            conflicts_with=collision,
+        )
+        raise EndedEarly("rejected", problem)
+    raise EndedEarly("duplicate", duplicate_of=report.id)
+
+
+def _refuse_delivered(response: Response, resolved: Resolved) -> None:
+    session = response.session
+    base, changes = resolved.base.commit, resolved.on_base
+    commit = history.delivery(session.repo, changes, base, response.tip)
+    if commit is None:
+        return
+    named = history.trailers(session.repo, commit)
+    sources = named.get("Patchq-Source", ())
+    for id, source in zip(named.get("Patchq-Batch", ()), sources, strict=False):
+        if id != response.id:
+            refuse_known(response, id, source.removeprefix("sha256:"))
+    if "Patchq-Batch" not in named and not history.touched_paths(
+        session.repo, commit, response.tip
+    ):
+        raise EndedEarly("duplicate", duplicate_of=commit)
+
+
+def _merged_otherwise(
+    repo: Repository,
+    on_base: Sequence[FileChange],
+    changes: Sequence[FileChange],
+    move: Move,
+    beside: bool,
+) -> Problem | None:
+    """Return the problem if git's own merge gives another tree, or finds a conflict.
+
+    One of lines `beside` each other does not count.
+    """
+    with repo.buffer.tentative():
+        theirs = repo.write_tree(move.base, on_base)
+        ours, made = repo.tree(move.tip).root, repo.write_tree(move.tip, changes)
+        merged = merges.merge(repo, repo.tree(move.base).root, ours, theirs)
+    if merged.tree == made or (beside and merged.tree is None and not merged.beyond_lines):
+        return None
+    if merged.tree:
+        how = "merges them to another result"
+    else:
+        about = "renames or deletions" if merged.beyond_lines else "lines that may be meant"
+        how = f"finds {about} among them that contradict each other"
+    return Problem(
+        "conflict.base",
+        f"what this change changes was changed {move.since}, too, and git's own merge {how}",
+        move.cure,
+        path=changes[0].path,
+    )
+
+
 # ---------------------------------------------------------------- carrying
 
 
-def carry(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[Plan, bool]:
+def _carried(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[Plan, bool]:
     """Return the plan with its changes made on the tip; True if some are beside others'.
 
     `on_tip` is the plan of the same edits there.  A plan that is refused says why, one problem for
@@ -206,7 +308,6 @@ def carry(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[
 
 
 def _now(edit: EditOutcome, failed: Collection[str | None], result: Collection[str]) -> EditOutcome:
-    """Return the outcome of an edit on the tip."""
     if edit.id in failed:
         return replace(edit, state="failed")
     return replace(edit, state="already_applied") if edit.id in result else edit
@@ -243,8 +344,6 @@ class _Placed(Struct, frozen=True):
 
 
 class _File:
-    """One file of the batch."""
-
     def __init__(self, change: FileChange, placed: Sequence[_Placed], move: Move) -> None:
         self.change, self.move = change, move
         self.source = change.renamed_from or change.path
@@ -288,7 +387,6 @@ class _File:
         return replace(change, before=now, after=carried.text, hunks=carried.hunks), wrong
 
     def _with_mode(self, tip: Entry) -> FileChange:
-        """Return the change with the file's mode on the tip, unless the batch sets it."""
         if self.change.link or self.change.was_link is not None:
             return self.change
         if self.change.was_executable is None:
@@ -297,7 +395,6 @@ class _File:
         return replace(self.change, was_executable=None if same else tip.executable)
 
     def _new_path(self) -> list[ErrorProblem]:
-        """Return the problem with what the tip has where the batch puts a file."""
         path, tree = self.change.path, self.move.repo.tree(self.move.tip)
         base = self.move.repo.tree(self.move.base)
         there = tree.entry(path)
@@ -332,7 +429,6 @@ class _File:
         return problems
 
     def _at(self, lines: Lines) -> _Placed | None:
-        """Return the edit that quotes these lines of the base."""
         for it in self.placed:
             quoted = it.was.lines
             if quoted and quoted[0] - 1 <= lines[0] and lines[1] <= quoted[1]:

@@ -8,7 +8,7 @@ there no more, the comment stays with its file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from msgspec import Struct
@@ -31,7 +31,6 @@ _CONTEXT = 3
 _MOST_QUOTED = 400  # characters of lines that are there no more
 _MOST_REPLY = 2000  # characters of an answer
 _MOST_BYTES = 32 * 1024  # of JSON that a review takes with all its replies
-Renames = Mapping[str, str]  # paths of the one commit that are others in the next
 
 
 def with_review(repo: Repository, report: Report, review: ReviewEntry | None) -> Report:
@@ -63,12 +62,9 @@ def with_review(repo: Repository, report: Report, review: ReviewEntry | None) ->
 
 
 class _Texts(Struct, frozen=True, dict=True):
-    """The files of one repository, and what differs between two of them."""
-
     repo: Repository
 
     def of(self, commit: str | None, path: str) -> bytes | None:
-        """Return a file; None where there is none, or it cannot be read any more."""
         try:
             if commit is None or self.repo.resolve_commit(commit) is None:
                 return None
@@ -98,24 +94,20 @@ def _hunks(old: bytes, new: bytes) -> Sequence[LineHunk]:
     return () if old == new else line_hunks(old, new)
 
 
-def carried(
-    repo: Repository, review: ReviewEntry, old: str, new: str, renames: Renames | None = None
-) -> ReviewEntry:
+def carried(repo: Repository, review: ReviewEntry, old: str, new: str) -> ReviewEntry:
     """Return the review of a proposal whose commit was `old`, for its commit `new`."""
     if old == new or not repo.exists(old):
         return review
     texts = _Texts(repo)
-    comments = [_carried(texts, one, old, new, renames or {}) for one in review.comments]
+    comments = [_carried(texts, one, old, new) for one in review.comments]
     return replace(review, comments=comments)
 
 
-def _carried(
-    texts: _Texts, comment: CommentEntry, old: str, new: str, renames: Renames
-) -> CommentEntry:
+def _carried(texts: _Texts, comment: CommentEntry, old: str, new: str) -> CommentEntry:
     path, span = comment.path, comment.span
     if path is None:
         return comment
-    now = renames.get(path, path)
+    _, now = texts.sides(path, old, new)
     if span is None:
         return replace(comment, path=now)
     if comment.side == "base":
@@ -181,7 +173,6 @@ def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[C
 
 
 def _some(text: bytes | None, region: Lines | None) -> ShownLines:
-    """Return the region with a few lines round it."""
     if text is None or region is None:
         return ShownLines()
     first = max(0, region[0] - _CONTEXT)
@@ -201,13 +192,12 @@ def answered(repo: Repository, before: Report, new: str, header: Header) -> Revi
     found: list[CommentEntry] = []
     for comment in review.comments:
         changed = _changed(texts, before, comment, old, new)
-        carried = replace(_carried(texts, comment, old, new, {}), changed=changed)
+        carried = replace(_carried(texts, comment, old, new), changed=changed)
         found.append(_with_words(carried, header, new))
     return bounded(replace(review, state="answered", comments=found))
 
 
 def _with_words(comment: CommentEntry, header: Header, commit: str) -> CommentEntry:
-    """Return the comment as its agent answers it, by words or by a change of its lines."""
     replies, words = comment.replies, header.answers.get(comment.id)
     if words:
         at = document.now()

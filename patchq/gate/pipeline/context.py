@@ -1,19 +1,208 @@
-"""The repository with its branches, queue and configuration, as all who look at batches need it."""
+"""The repository with its branches, queue and rules, as all who look at batches need it.
+
+The rules come from the operator: from the file that the command line names, else from `patchq.yaml`
+in the git directory, else from `.patchq.yaml` in the tree of the home branch's tip.  The home
+branch is the one that `patchq.target` in git's configuration names.  Anybody may have a branch with
+other rules, and look at it, so the file of a work tree never counts by itself.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from patchq.core.model.values import RulesOrigin
+from patchq.gate.config import config_file
+from patchq.gate.config.config_file import FILE, OPERATORS_FILE, ConfigError
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
 from patchq.gate.git.branches import Branches
-from patchq.gate.git.branches.home import Home
+from patchq.gate.git.branches.home import Home, HomeGone, head_commit
 from patchq.gate.git.branches.local import LocalBranches
+from patchq.gate.git.objects import BLOB, is_regular, object_id
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline.rules import DEFAULTS, GateRules
 from patchq.gate.queue.ledger import QueueEngine
+
+Source = Literal["file", "git directory", "home branch", "defaults"]
+_MOST_BYTES = 1 << 20
+_NO_FILE = b"?"  # marks a link, a directory, or what cannot be read
+_LOG = logging.getLogger("patchq")
+# Keys that are read at start and at SIGHUP alone.
+_RELOAD_ONLY_KEYS = frozenset({"queue", "cluster", "review", "log"})
+
+
+class GateRules(Struct, frozen=True):
+    """A configuration, the file that has it, and the home branch as far as that is known."""
+
+    config: Config = Config()
+    source: Source = "defaults"
+    name: str = "the defaults"
+    path: Path | None = None
+    data: bytes | None = None
+    home: Home | None = None
+    fault: Fault | None = None
+    """The reason that the home branch has no rules now, so that nothing may be decided."""
+    refused_file: bytes | None = None
+    """The file at the home branch's tip that is not valid, so that these rules stay in force."""
+
+    @property
+    def target(self) -> str:
+        """The branch of what names none; empty where the home branch is not known."""
+        return self.config.target or (self.home.branch if self.home else "")
+
+    @property
+    def title(self) -> str:
+        return str(self.path or self.name)
+
+    def origin(self) -> RulesOrigin:
+        """Return the rules' source and the id that git gives to the file, for a report."""
+        data = self.data
+        return RulesOrigin(self.source, None if data is None else object_id(BLOB, data))
+
+    def place(self, *steps: int | str) -> str:
+        """Return the place of a key in the file, as messages name it."""
+        return config_file.place(self.data or b"", self.name, *steps)
+
+
+DEFAULTS = GateRules()
+
+
+def of_operator(repo: Repository, file: Path | None) -> GateRules | None:
+    """Return the rules in the operator's own file, if there is one; raises `ConfigError`."""
+    path = file or repo.commondir / OPERATORS_FILE
+    data = config_file.content(path)
+    if data is None and file:
+        raise ConfigError([f"{path}: expected a file, got nothing"])
+    if data is None:
+        return None
+    config = config_file.parse(data, path.name)
+    return GateRules(config, "file" if file else "git directory", path.name, path, data)
+
+
+def of_home(repo: Repository, home: Home | None) -> GateRules:
+    """Return the rules at the home branch's tip; raises `HomeGone` and `ConfigError`."""
+    if home is None or not (repo.has_ref(home.ref) or repo.refs("refs/heads/")):
+        return GateRules(home=home)  # before the first commit
+    tip = repo.ref_target(home.ref)
+    if tip is None:
+        raise HomeGone(home, repo)
+    data = _committed(repo, tip)
+    if data is None:
+        return GateRules(home=home, name=f"the defaults ({home} has no {FILE})")
+    name = f"{home}:{FILE}"
+    return GateRules(_parsed(data, name), "home branch", name, None, data, home)
+
+
+def _parsed(data: bytes, name: str) -> Config:
+    if data == _NO_FILE:
+        raise ConfigError([f"{name}: expected a file, got a link or a directory"])
+    return config_file.parse(data, name)
+
+
+def checked(rules: GateRules) -> GateRules:
+    """Return the rules with what follows from a cluster, a forge and the home branch's remote."""
+    config, remote = rules.config, rules.home and rules.home.remote
+    if config.has_cluster:
+        shared = config.cluster
+        landing = replace(
+            config.landing, remote=shared.remote, push_timeout_seconds=shared.push_timeout_seconds
+        )
+        config = replace(config, landing=landing)
+    if config.has_forge:
+        given, wanted = config.landing.remote, config.forge.remote
+        if given not in (None, wanted):
+            where = rules.place("landing", "remote")
+            message = f"{where}: expected `{wanted}`, as `forge.remote` says, got `{given}`"
+            raise ConfigError([message])
+        config = replace(config, landing=replace(config.landing, remote=wanted))
+    if config.merges_there and config.mode == "auto":
+        message = f"{rules.place('mode')}: expected `review` beside `forge.land: merge`, got `auto`"
+        raise ConfigError([message])
+    if remote and config.landing.remote != remote:
+        where, got = rules.place("landing", "remote"), config.landing.remote or "nothing"
+        wrong = f"{where}: expected `{remote}`, as `patchq.remote` in git's configuration, got"
+        raise ConfigError([f"{wrong} {got}"])
+    return replace(rules, config=config)
+
+
+def renewed(repo: Repository, old: GateRules) -> GateRules:
+    """Return the rules for the next group: those at the home branch's tip, if they can be read.
+
+    The same ones, where nothing has changed.  Without a home branch they have a `fault`.
+    """
+    if old.home is None:
+        return old
+    tip = repo.ref_target(old.home.ref)
+    if tip is None:
+        return old if old.fault else replace(old, fault=HomeGone(old.home, repo))
+    here = replace(old, fault=None) if old.fault else old
+    if old.source in ("file", "git directory"):
+        return here
+    data: bytes | None = _NO_FILE
+    try:
+        data = _committed(repo, tip)
+        if data in (old.data, old.refused_file or old.data):
+            return here
+        new = of_home(repo, old.home)
+        kept = {key: getattr(old.config, key) for key in _RELOAD_ONLY_KEYS}
+        return checked(replace(new, config=replace(new.config, **kept)))
+    except Fault as error:
+        if old.refused_file == data:
+            return here
+        _LOG.error("the configuration is kept as it was: %s", error)
+        return replace(here, refused_file=data)
+
+
+def difference(repo: Repository, rules: GateRules) -> tuple[str, str] | None:
+    """Return what a work tree's file says otherwise, and the ways to make it count.
+
+    There is no way for the file of another branch, which is as it was committed.
+    """
+    home, workdir = rules.home, repo.workdir
+    if home is None or workdir is None or rules.source in ("file", "git directory"):
+        return None
+    here = _meaning(_of_work_tree(workdir))
+    if here == _meaning(rules.data):
+        return None
+    head = head_commit(repo)
+    edited = here != _meaning(_committed(repo, head) if head else None)
+    if not edited and repo.head_branch() != home.branch:
+        return f"this branch has other rules; those of {home} count", ""
+    first = "make a first commit with it" if head is None else f"commit it to {home.branch}"
+    push = f" and push that to {home.remote}" if home.remote else ""
+    return (
+        f"{FILE} in the work tree does not count: the rules are {rules.title}",
+        f"{first}{push}, or copy it to {repo.commondir / OPERATORS_FILE}",
+    )
+
+
+def _of_work_tree(workdir: Path) -> bytes | None:
+    path = workdir / FILE
+    with suppress(OSError):  # whatever a branch has put there
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            return _NO_FILE if os.path.lexists(path) else None
+        return path.read_bytes()
+    return _NO_FILE
+
+
+def _committed(repo: Repository, commit: str) -> bytes | None:
+    leaf = repo.leaf(repo.tree(commit).root, FILE)
+    if leaf and not is_regular(leaf[0]):
+        return _NO_FILE
+    return repo.raw(leaf[1]) if leaf else None
+
+
+def _meaning(data: bytes | None) -> Config | bytes:
+    try:
+        return config_file.parse(data or b"")
+    except ConfigError:
+        return data or b""
 
 
 class RepoContext(Struct, frozen=True, dict=True):
@@ -25,7 +214,6 @@ class RepoContext(Struct, frozen=True, dict=True):
     config: Config
     target: str
     branches: Branches
-    """Those that batches land on."""
     judged_by: GateRules = DEFAULTS
     """The source of the configuration."""
 

@@ -37,13 +37,12 @@ from patchq.gate.report.schema import (
 )
 
 if TYPE_CHECKING:  # who only looks imports nothing that decides
-    from patchq.gate.pipeline.progress import Response, Target
+    from patchq.gate.pipeline.progress import Response
 
 # ---------------------------------------------------------------- successors
 
 
 def _state_of(context: RepoContext, id: str) -> tuple[State | None, str | None]:
-    """Return a batch's state, and its successor; people's decisions included."""
     if report := context.queue.load(id):
         return report.state, report.duplicate_of
     past = context.queue.past(id)
@@ -138,7 +137,6 @@ def held(context: RepoContext) -> dict[str, dict[str, State | None]]:
 
 
 def with_successor(id: str, last: str) -> str:
-    """Return a batch, and its successor, for people."""
     return id if last == id else f"{id}, whose place {last} took,"
 
 
@@ -192,7 +190,6 @@ def in_order(reports: Iterable[AnyReport]) -> list[AnyReport]:
     known = {report.id: (rank, report) for rank, report in enumerate(reports)}
 
     def ranks(report: AnyReport) -> list[int]:
-        """Return the ranks of the reports from the lowest of its stack up to it."""
         found = [known[report.id][0]]
         while (on := report.stands_on) and on.batch in known and known[on.batch][0] not in found:
             rank, report = known[on.batch]
@@ -227,22 +224,22 @@ def why_not_alone(context: RepoContext, report: CommittedReport) -> Problem | No
 # ---------------------------------------------------------------- waiting
 
 
-def wait(response: Response, target: Target) -> Target:
-    """Return the target, with the proposal that the batch is to stand on.
+def wait(response: Response) -> Response:
+    """Return the response, with the proposal that it is to stand on.
 
     A batch is held until what it depends on has landed, and refused if that never will.
     """
     from patchq.gate.pipeline.progress import EndedEarly
 
-    found = None if response.choice.ahead else _waits(response, target)
+    found = None if response.choice.ahead else _waits(response)
     if found is None:
-        return target
+        return response
     if isinstance(found, Below):
-        return replace(target, tip=found.tip, on=found.id)
+        return replace(response, tip=found.tip, on=found.id)
     raise EndedEarly("held" if found.severity == "warning" else "rejected", found)
 
 
-def _waits(response: Response, target: Target) -> Below | Problem | None:
+def _waits(response: Response) -> Below | Problem | None:
     """Return the proposal to stand on, or why the batch waits (a warning) or waits in vain.
 
     What it waits for in vain counts first, and there is no sense in waiting any longer.
@@ -262,17 +259,17 @@ def _waits(response: Response, target: Target) -> Below | Problem | None:
     choice = response.choice
     is_proposed = not choice.accepted and (response.mode == "review" or choice.in_stack)
     if error is None and is_proposed:
-        return _footing(response, target, open)
+        return _footing(response, open)
     return error or waits[0]
 
 
-def _footing(response: Response, target: Target, open: Sequence[str]) -> Below | Problem | None:
+def _footing(response: Response, open: Sequence[str]) -> Below | Problem | None:
     """Return the proposal on top of all that the batch depends on; else why it waits."""
     session = response.session
     found: list[Below] = []
     above: dict[str, set[str]] = {}
     for id in open:
-        below = proposal_in_place_of(session, id, target.branch)
+        below = proposal_in_place_of(session, id, response.target)
         if below is None:  # a person has just merged it
             continue
         if not isinstance(below, Below):
@@ -294,7 +291,6 @@ def _footing(response: Response, target: Target, open: Sequence[str]) -> Below |
 
 
 def _not_there(response: Response, below: Below) -> str | None:
-    """Return a batch that it depends on, which has landed and which the proposal lacks."""
     for id in response.header.depends_on:
         report = response.session.queue.load(standing(response.session, id)[0])
         if report is None or report.state not in LANDED or not has_commit(report):
@@ -305,7 +301,6 @@ def _not_there(response: Response, below: Below) -> str | None:
 
 
 def _look_at(response: Response, id: str) -> Problem:
-    """Return what a dependency that has not landed means."""
     session = response.session
     last, state = standing(session, id)
     why = f"{with_successor(id, last)} is {state}" if state else f"no change {last} is known"
@@ -347,7 +342,6 @@ def _circle(response: Response) -> list[str]:
 
 
 def _needs(context: RepoContext, id: str) -> tuple[str, ...]:
-    """Return what a batch waits for, if it is held."""
     report = context.queue.load(id)
     return depends_on(context.queue.body(id) or b"") if report and report.state == "held" else ()
 

@@ -77,12 +77,10 @@ class Sighting(Struct, frozen=True):
 
 
 def trailers(repo: Repository, commit: str) -> dict[str, list[str]]:
-    """Return the trailers of a commit's message by their keys."""
     return message.trailers(repo.message(commit))
 
 
 def batches(commit: CommitInfo) -> list[str]:
-    """Return the batches that a commit's trailers name."""
     return message.trailers(commit.message).get("Patchq-Batch", [])
 
 
@@ -473,7 +471,6 @@ def _toucher(repo: Repository, base: str, tip: str, path: str, lines: Lines) -> 
 
 
 def commit_in_words(collision: Collision) -> str:
-    """Return the commit of a collision, for people."""
     if collision.commit is None:
         return "another line of history"
     by = f" by {collision.agent}" if collision.agent else ""

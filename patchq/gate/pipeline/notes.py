@@ -89,7 +89,6 @@ def add(session: Session, report: Report, reason: str = "", before: str | None =
 
 
 def agrees(note: Note, report: Report) -> bool:
-    """Return True if the note has the report's state and review."""
     return (note.state, note.review) == (report.state, _printed(report.review))
 
 
@@ -122,53 +121,40 @@ def _put(session: Session, note: Note, old: str | None) -> bool:
     """Add the note; return True if the notes were as this saw them."""
     repo, who = session.repo, session.identity()
     tip = repo.ref_target(records.NOTES)
-    path = _path(session, tip, note.commit)
-    before = repo.tree(tip).read(path) if tip and repo.tree(tip).entry(path) else None
-    known = filter(None, (_read(note.commit, block) for block in _blocks(before or b"")))
-    if any(_same(other) == _same(note) for other in known):
+    path, before = _stored(session, tip, note.commit)
+    known = filter(None, (_read(note.commit, block) for block in _blocks(before)))
+    same = (note.batch, note.state, note.review)
+    if any((other.batch, other.state, other.review) == same for other in known):
         return True
-    kept = _others(note.commit, before or b"", note.batch)
-    after = "\n\n".join([*kept, _written(note)]) + "\n"
-    changes = [FileChange(path, before, after.encode())]
-    if tip and old and old != note.commit:
-        changes += _without(session, tip, old, note.batch)
+    changes = [_changed(path, before, note, _written(note))]
+    if old and old != note.commit:
+        path, before = _stored(session, tip, old)
+        changes += [_changed(path, before, note)] if before else []
     log = f"patchq: {note.batch}: {note.state}"
     commit, _ = repo.write_commit(tip, changes, log + "\n", who, who)
     flush(session)
     return refs.move(repo, records.NOTES, tip, commit, log, who)
 
 
-def _same(note: Note) -> tuple[object, ...]:
-    return note.batch, note.state, note.review
-
-
-def _without(session: Session, tip: str, commit: str, batch: str) -> Iterator[FileChange]:
-    """Yield the note on another commit, without its block on the batch."""
-    path = _path(session, tip, commit)
-    if not session.repo.tree(tip).entry(path):
-        return
-    before = session.repo.tree(tip).read(path)
-    kept = _others(commit, before, batch)
-    yield FileChange(path, before, ("\n\n".join(kept) + "\n").encode() if kept else None)
-
-
-def _others(commit: str, data: bytes, batch: str) -> list[str]:
-    """Return the blocks of a note that are not of the batch."""
-    blocks = ((block, _read(commit, block)) for block in _blocks(data))
-    return [block for block, note in blocks if note is None or note.batch != batch]
-
-
-def _path(session: Session, tip: str | None, commit: str) -> str:
-    """Return the path of the note on the commit, at whatever depth git has spread them."""
+def _stored(session: Session, tip: str | None, commit: str) -> tuple[str, bytes | None]:
+    """Return path and text of the note on the commit, at whatever depth git has spread them."""
     places = [commit[:2] + "/" + commit[2:], commit, f"{commit[:2]}/{commit[2:4]}/{commit[4:]}"]
     tree = session.repo.tree(tip) if tip else None
-    return next((place for place in places if tree and tree.entry(place)), places[0])
+    path = next((place for place in places if tree and tree.entry(place)), None)
+    return path or places[0], tree.read(path) if tree and path else None
 
 
-def _blocks(data: bytes) -> list[str]:
-    return [
-        block for block in re.split(r"\n{2,}", data.decode("utf-8", "replace").strip("\n")) if block
-    ]
+def _changed(path: str, before: bytes | None, note: Note, *new: str) -> FileChange:
+    """Return the change of a text of notes to these blocks of the batch."""
+    blocks = ((block, _read(note.commit, block)) for block in _blocks(before))
+    kept = [block for block, other in blocks if other is None or other.batch != note.batch]
+    text = "\n\n".join([*kept, *new])
+    return FileChange(path, before, f"{text}\n".encode() if text else None)
+
+
+def _blocks(data: bytes | None) -> list[str]:
+    text = (data or b"").decode("utf-8", "replace")
+    return [block for block in re.split(r"\n{2,}", text.strip("\n")) if block]
 
 
 def _written(note: Note) -> str:

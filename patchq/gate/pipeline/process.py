@@ -1,36 +1,78 @@
 """The story: one response, from its bytes to a verdict that can land.
 
 response -> envelope -> target and base -> parse -> resolve, conflicts, plan -> candidate commit.
-Afterwards, for many responses at once, `presubmit.check` asks the hooks and `landing.land` makes
-the verdicts true.  A refusal at any stage ends in the same report as a success; nothing has been
-written by then but unreachable objects.
+`process` calls the stages in this order; each returns the next value, and raises `EndedEarly` where
+the verdict is known before the end.  A refusal at any stage ends in the same report as a success;
+nothing has been written by then but unreachable objects.
+
+A declared base is believed.  Without one the tip is tried first, then the newest commit of recent
+history on which every edit resolves: a quote of lines that are gone tells which one was read.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from fnmatch import fnmatchcase
+from functools import cache
+from itertools import islice
+from time import perf_counter
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from patchq.core.model.values import Base, Parsed, Problem, State
-from patchq.gate.errors import Fault, ObjectDamaged, disk_fault
-from patchq.gate.pipeline import base as bases
-from patchq.gate.pipeline import depends, mode, stages
+from patchq.core import formats
+from patchq.core.formats import account
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.marks.paths import BasePaths, base_paths
+from patchq.core.model.names import suggestion
+from patchq.core.model.ops import Anchored, Rename, Write, halves
+from patchq.core.model.values import (
+    Base,
+    Correction,
+    Edit,
+    EditOutcome,
+    Envelope,
+    Header,
+    Parsed,
+    Plan,
+    Problem,
+    State,
+    Tree,
+)
+from patchq.core.plan import batch, guards
+from patchq.core.resolve.levels import unescape
+from patchq.core.text.quote import HIDDEN
+from patchq.gate.config.policy import ignored_by
+from patchq.gate.config.schema import Limits
+from patchq.gate.errors import CannotSign, Fault, ObjectDamaged, disk_fault
+from patchq.gate.git.checkout import WorkTrees
+from patchq.gate.git.objects import Identity, parse_identity
+from patchq.gate.git.repository import Repository
+from patchq.gate.git.repository import State as FileState
+from patchq.gate.pipeline import carry, depends, history, judge
 from patchq.gate.pipeline.progress import (
     Decision,
     EndedEarly,
     Resolved,
     Response,
-    Target,
     crashed,
     decide,
+    milliseconds,
 )
-from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips
+from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips, with_left_out
 from patchq.gate.queue import Claim
-from patchq.gate.report import logs
+from patchq.gate.report import logs, message, secrecy
+
+# Limits of the search for a base: commits back, different states of the named files, and the bytes
+# that these may have together.
+_MOST_COMMITS = 300
+_MOST_STATES = 30
+_MOST_BYTES = 20 << 20
+# Codes that an edit made for an older commit meets on the tip. An ambiguous one is none of these:
+# that it was unique once does not show that its author saw it so.
+_MISSED = {"match.none", "match.count", "anchor.none", "path.not_found"}
 
 
 @contextmanager
@@ -49,34 +91,34 @@ def collected_later() -> Iterator[None]:
 def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT) -> Decision:
     """Return the decision on one response, with `tips` as the branches will be when it lands."""
     response = Response(claim=claim, session=session, choice=choice)
-    target: Target | None = None
     base: Base | None = None
     parsed: Parsed | None = None
     resolved: Resolved | None = None
     decision: Decision | None = None
 
     def decided(state: State, *problems: Problem, **known: Any) -> Decision:
-        found = decide(response, target, base, parsed, resolved)
+        found = decide(response, base, parsed, resolved)
         return replace(found, state=state, problems=(*response.warnings, *problems), **known)
 
     with logs.about(claim.id or claim.source.name):
         try:
-            response = stages.open_envelope(response)
-            stages.check_envelope(response)
-            target = stages.choose_target(response, tips)
-            stages.refuse_duplicate(response, target)
-            target = depends.wait(response, target)
-            base = bases.choose(response, target)
-            parsed = stages.parse(response, base)
-            resolved = stages.resolve(response, target, base, parsed)
-            stages.check_resolved(response, resolved)
-            resolved = bases.carry(response, target, resolved)
+            response = open_envelope(response)
+            check_envelope(response)
+            response = choose_target(response, tips)
+            refuse_duplicate(response)
+            response = depends.wait(response)
+            base = choose_base(response)
+            parsed = parse(response, base)
+            resolved = resolve(response, base, parsed)
+            check_resolved(response, resolved)
+            resolved = carry.to_tip(response, resolved)
             changes = resolved.plan.changes
-            decision = stages.checked(decided("applied"), changes, target.tip, session)
+            decision = judge.checked(decided("applied"), changes, session)
             if decision.lands:
-                decision = mode.choose(decision, resolved.plan, target, session, tips.unsure)
+                blind = resolved.plan.blind
+                decision = judge.choose_mode(decision, changes, session, tips.unsure, blind=blind)
             if decision.lands:
-                decision = stages.commit(decision, response, target, resolved)
+                decision = commit(decision, response, resolved)
             return decision
         except EndedEarly as end:  # a refusal, a duplicate or a hold
             return decided(end.state, *end.problems, **end.known)
@@ -88,3 +130,367 @@ def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT
             if isinstance(error, OSError) and (broken := disk_fault(error)):
                 raise broken from error
             return crashed(decision or decided("rejected"), error)
+
+
+def open_envelope(response: Response) -> Response:
+    """Return the response with its header, its text, and the id that even an unreadable one gets.
+
+    A claim with a problem is refused for it, and held for one that is a warning.
+    """
+    began = perf_counter()
+    claim, retries, stem = response.claim, response.choice.retries, response.stem
+    refused = claim.problem is not None and claim.problem.severity == "error"
+    opened = (claim.problem,) if claim.problem and refused else open_response(claim.data)
+    envelope, unreadable = (
+        (opened, ()) if isinstance(opened, Envelope) else (Envelope(Header(), ""), opened)
+    )
+    again = bool(retries and not unreadable)
+    header = replace(envelope.header, retries=retries) if again else envelope.header
+    id = claim.id or response.session.queue.reserve(claim, secrecy.batch_id(header.id or stem))
+    logs.turn_to(id)
+    response.timings["open_ms"] = milliseconds(began)
+    return replace(response, id=id, header=header, envelope=envelope, unreadable=unreadable)
+
+
+def check_envelope(response: Response) -> None:
+    """Refuse a response whose header or text cannot be used; hold one whose claim says so."""
+    wrong = secrecy.in_header(response.header, response.stem) or response.generation.problems
+    if problems := wrong or response.unreadable:
+        raise EndedEarly("rejected", *problems)
+    if doubt := response.claim.problem:
+        raise EndedEarly("held", doubt)
+    response.warnings.extend(_without_effect(response))
+
+
+def _without_effect(response: Response) -> Iterator[Problem]:
+    header, session = response.envelope.header, response.session
+    if header.author and not session.config.commit.author_from_response:
+        yield Problem(
+            "frontmatter.value",
+            "the front matter's `author` is not used: `commit.author_from_response` is not set",
+            "leave `author` out",
+            severity="warning",
+        )
+    retried = header.retries
+    before = session.queue.load(retried) if retried and header.answers else None
+    known = {one.id for one in before.review.comments} if before and before.review else ()
+    if wrong := [id for id in header.answers if before and id not in known]:
+        yield Problem(
+            "frontmatter.value",
+            f"the front matter's `answers` has no effect for {', '.join(wrong[:5])}: "
+            "no such comment waits for an answer",
+            "give the ids of the comments in the report of the change that was sent back",
+            severity="warning",
+        )
+    if retried and not history.is_known(session, retried):
+        yield Problem(
+            "frontmatter.value",
+            f"the front matter's `retries` has no effect: no change {retried!r} is known",
+            "give the id that the refused response's report has",
+            severity="warning",
+        )
+
+
+def choose_target(response: Response, tips: Tips) -> Response:
+    """Return the response with the branch that it is for, and its tip."""
+    session, choice = response.session, response.choice
+    default = choice.target or session.target
+    branch = choice.target or response.header.target or default
+    if problem := not_a_target(branch, [default, *session.config.targets]):
+        raise EndedEarly("rejected", problem)
+    if away := session.branches.away:
+        cure = f" ({away.hint})" if away.hint else ""
+        hint = f"nothing to send: the change goes on by itself once that is mended{cure}"
+        busy = Problem("target.busy", away.message, hint, severity="warning")
+        raise EndedEarly("held", busy, target=branch)
+    tip = tips.of(branch)
+    if tip is None:
+        what = f"there is no branch {branch!r} in this repository"
+        hint = "name a branch that exists, or leave `target` out"
+        raise EndedEarly("rejected", Problem("frontmatter.target", what, hint), target=branch)
+    return replace(response, target=branch, tip=tip)
+
+
+def refuse_duplicate(response: Response) -> None:
+    """End a response whose very bytes wait or have landed already."""
+    session, sha256 = response.session, response.claim.source.sha256
+    for id in () if response.choice.accepted else reversed(session.queue.by_source(sha256)):
+        if id in (response.id, response.header.retries):
+            continue
+        carry.refuse_known(response, id, sha256)
+
+
+def choose_base(response: Response) -> Base:
+    """Return the commit that the agent saw: the declared one, else, for now, the target's tip."""
+    session, declared = response.session, response.header.base
+    if response.choice.base is not None:
+        return response.choice.base
+    if declared is None:
+        return Base(response.tip, "tip")
+    # A clone's own branch is as old as the clone, and another on each machine.
+    remote = session.branches.remote
+    shared = session.branches.tip(declared) if remote else None
+    if commit := shared or session.repo.resolve_commit(declared):
+        return Base(commit, "declared")
+    where = f"on {remote}, as far as it is fetched here" if remote else "in this repository"
+    problem = Problem(
+        "frontmatter.base",
+        f"there is no commit {declared!r} {where}",
+        "give the id of the commit that you read the files from, in full, or leave `base` out",
+    )
+    raise EndedEarly("rejected", problem)
+
+
+def not_a_target(target: str, allowed: Sequence[str]) -> Problem | None:
+    """Return the problem with a branch that is none of the `allowed` names and patterns."""
+    if any(target == name or fnmatchcase(target, name) for name in allowed):
+        return None
+    return Problem(
+        "frontmatter.target",
+        f"the branch {target!r} is not one that responses may name; allowed: " + ", ".join(allowed),
+        suggestion(target, allowed, "leave `target` out"),
+    )
+
+
+def lane_of(data: bytes, default: str, targets: Sequence[str]) -> str:
+    """Return the branch that a response is for; `targets` are patterns of those allowed."""
+    opened = open_response(data)
+    return lane_named(opened.header if isinstance(opened, Envelope) else None, default, targets)
+
+
+def lane_named(header: Header | None, default: str, targets: Sequence[str]) -> str:
+    """Return the branch that a header names; the default, where it is refused, for any other."""
+    named = header.target if header else None
+    if named is None or not_a_target(named, [default, *targets]):
+        return default
+    return named
+
+
+def _known_paths(tree: Tree, work_trees: WorkTrees) -> BasePaths:
+    """Return the names by which a response may call the files of the tree."""
+
+    def below(path: str) -> str | None:
+        found = work_trees.find(path)
+        seen = found.path is not None and (not found.reason or paths.has(found.path))
+        return found.path if seen else None
+
+    @cache
+    def patterns(directory: str) -> Sequence[str]:
+        return (paths.text(f"{directory}.gitignore") or "").splitlines()
+
+    def ignores(path: str) -> bool:
+        names = path.split("/")
+        above = ("".join(f"{name}/" for name in names[:n]) for n in range(len(names)))
+        own = any(ignored_by(patterns(top), path.removeprefix(top)) for top in above)
+        return own or work_trees.ignore(path)
+
+    paths = base_paths(tree, below, ignores)
+    return paths
+
+
+def parse(response: Response, base: Base) -> Parsed:
+    """Return the edits of the text; lines are counted from the response's first."""
+    began = perf_counter()
+    session, envelope = response.session, response.envelope
+    paths = _known_paths(session.repo.tree(base.commit), WorkTrees(session.repo))
+    parsed = formats.parse(envelope.text, paths, response.header, envelope.first_line)
+    response.timings["parse_ms"] = milliseconds(began)
+    if any(problem.severity == "error" for problem in parsed.problems):
+        raise EndedEarly("rejected", *parsed.problems)
+    response.warnings.extend(parsed.problems)
+    _check_size(parsed, session.config.limits)
+    if candidates := response.generation.candidates:
+        # The anchors that its prompt offered count, whatever an edit says of them.
+        parsed = replace(
+            parsed,
+            edits=tuple(
+                replace(edit, op=replace(edit.op, candidates=candidates[edit.path]))
+                if edit.path in candidates and isinstance(edit.op, Anchored)
+                else edit
+                for edit in parsed.edits
+            ),
+        )
+    return parsed
+
+
+def _check_size(parsed: Parsed, limits: Limits) -> None:
+    if not parsed.edits:
+        problem = Problem(
+            "response.no_edits",
+            "the response holds no edit",
+            "send every change as a SEARCH/REPLACE block",
+        )
+        raise EndedEarly("rejected", problem)
+    if len(parsed.edits) > limits.edits:
+        problem = Problem(
+            "response.too_large",
+            f"{len(parsed.edits)} edits are more than `limits.edits` ({limits.edits})",
+            "send the changes in several responses",
+        )
+        raise EndedEarly("rejected", problem)
+
+
+def resolve(response: Response, base: Base, parsed: Parsed) -> Resolved:
+    """Return every edit's place on its base, and the files' new bytes.
+
+    The edits are as they were corrected for that, and the base is the one that was inferred.
+    """
+    began = perf_counter()
+    session, choice = response.session, response.choice
+    edits, tree = choice.among(parsed.edits), session.repo.tree(base.commit)
+    if session.repo.promised is not None:
+        session.repo.promised.fetch_files(tree.root, (edit.path for edit in edits))
+    plan = batch.plan(edits, tree, session.rules, declared=base.how == "declared")
+    if plan.refused:
+        base, plan = _infer(session, base, edits, plan)
+    resolved = _corrected(response, Resolved(base, parsed, plan))
+    plan, parsed = resolved.plan, resolved.parsed
+    outcomes = with_left_out(plan.edits, parsed.edits, choice.edits, choice.left)
+    response.timings["resolve_ms"] = milliseconds(began)
+    if not plan.refused and base.how != "declared":
+        lost = _lost(session.repo, response.tip, resolved)
+        plan = replace(plan, blind=(*plan.blind, *lost))
+    return replace(resolved, plan=plan, edits=outcomes, on_base=plan.changes)
+
+
+def _infer(session: Session, base: Base, edits: Sequence[Edit], on_tip: Plan) -> tuple[Base, Plan]:
+    """Return the newest commit on which every edit resolves, where some did not on the tip.
+
+    With the plan there; else both as they are.
+    """
+    errors = {error.code for error in on_tip.errors}
+    if base.how != "tip" or not errors <= _MISSED:
+        return base, on_tip
+    repo, tip = session.repo, base.commit
+    named = [path for e in edits for path in (e.path, e.op.to if isinstance(e.op, Rename) else "")]
+    paths = [path for path in dict.fromkeys(named) if path]
+    seen, left = set[FileState](), _MOST_BYTES
+    for commit, state in islice(repo.states(tip, paths), _MOST_COMMITS):
+        if state in seen:
+            continue
+        seen.add(state)
+        if commit == tip:
+            continue
+        tree = repo.tree(commit)
+        found = [path for path in paths if (at := tree.entry(path)) and at.kind == "file"]
+        left -= sum(len(tree.read(path)) for path in found)
+        if len(seen) > _MOST_STATES or left < 0:
+            break
+        plan = batch.plan(edits, tree, session.rules, diagnosed=False)
+        if not plan.refused and plan.changes:
+            return Base(commit, "inferred"), plan
+    return base, on_tip
+
+
+def _lost(repo: Repository, tip: str, resolved: Resolved) -> tuple[str, ...]:
+    """Return the files that are made of a whole text, and that the branch has had until lately.
+
+    Their author may have seen them, and meant to rewrite them.
+    """
+    new = {change.path for change in resolved.plan.changes if change.before is None}
+    edits = resolved.parsed.edits if new else ()
+    written = [edit.path for edit in edits if isinstance(edit.op, Write) and edit.path in new]
+    if not written:
+        return ()
+    lately = islice(repo.states(tip, written), _MOST_COMMITS)
+    there = {path for _, state in lately for path, oid in zip(written, state, strict=True) if oid}
+    return tuple(sorted(there))
+
+
+def check_resolved(response: Response, resolved: Resolved) -> None:
+    """Refuse a response with an edit without a certain place; warn of code that went nowhere."""
+    plan, parsed = resolved.plan, resolved.parsed
+    if plan.refused:
+        raise EndedEarly("rejected", *plan.problems)
+    tree = response.session.repo.tree(resolved.base.commit)
+    beside = account.beside(parsed.shown, parsed.named, parsed.edits, plan, tree)
+    response.warnings.extend((*plan.problems, *beside))
+
+
+def _corrected(response: Response, resolved: Resolved) -> Resolved:
+    """Return the edits and their plan, corrected where that makes the edits apply.
+
+    The configured model helps, if there is one; a warning says that it gave no answer.
+    """
+    session, choice = response.session, response.choice
+    model = None if choice.ahead else session.model
+    corrections: tuple[Correction, ...] = ()
+    if model is not None:
+        from patchq.llm import corrections as asking  # few configure a model
+
+        began = perf_counter()
+        edits, plan = choice.among(resolved.parsed.edits), resolved.plan
+        tree, declared = session.repo.tree(resolved.base.commit), resolved.base.how == "declared"
+        before = asking.PlannedBatch(edits, plan, tree, session.rules, declared)
+        questioner = asking.Questioner(model, session.answers, session.pulse)
+        correct = asking.correct_quotes if plan.refused else asking.correct_escapes
+        repair = correct(before, questioner)
+        response.warnings.extend(questioner.problems)
+        if repair is not None:
+            by_id = {edit.id: edit for edit in repair.batch.edits}
+            edits = tuple(by_id.get(edit.id, edit) for edit in resolved.parsed.edits)
+            parsed, corrections = replace(resolved.parsed, edits=edits), repair.corrections
+            resolved = replace(resolved, parsed=parsed, plan=repair.batch.plan)
+            for name in () if choice.dry_run else questioner.used:
+                session.answers.keep(name)
+        if questioner.tried:
+            response.timings["model_ms"] = milliseconds(began)
+    if resolved.plan.refused:
+        return resolved
+    own = _by_program(resolved.parsed.edits, resolved.plan.edits)
+    return replace(resolved, corrections=(*corrections, *own))
+
+
+def _by_program(edits: Sequence[Edit], outcomes: Sequence[EditOutcome]) -> Iterator[Correction]:
+    """Yield the halves that were unescaped, of edits that match only without their escapes."""
+    by_id = {edit.id: edit for edit in edits}
+    whats: tuple[Literal["old", "new"], ...] = ("old", "new")
+    for outcome in outcomes:
+        if outcome.match == guards.UNESCAPED and outcome.id in by_id:
+            for what, half in zip(whats, halves(by_id[outcome.id].op), strict=True):
+                data = half.encode("utf-8", "surrogateescape")
+                if unescape(data) != data:
+                    yield Correction(outcome.id, what, "program")
+
+
+def commit(decision: Decision, response: Response, resolved: Resolved) -> Decision:
+    """Return the decision with its commit, on the target's tip; nothing reaches it yet."""
+    began = perf_counter()
+    session, parsed, changes = response.session, resolved.parsed, resolved.plan.changes
+    text = message.compose(
+        header=response.header,
+        edits=resolved.edits,
+        changes=changes,
+        prose=parsed.prose if session.config.commit.prose else "",
+        id=response.id,
+        source=response.claim.source,
+        base=resolved.base.commit,
+        digest=history.digest_of(resolved.on_base),
+        summary=parsed.summary,
+        corrections=resolved.corrections,
+    )
+    decision = replace(decision, subject=message.subject(text))
+    # A clock that was set back makes no commit that is older than its parent.
+    committer = session.identity(not_before=session.repo.time(decision.tip))
+    author = _author(response, parsed, committer)
+    if secrets := judge.secrets_in_words(text, f"{author.name} {author.email}"):
+        return decision.with_verdict("rejected", *secrets)
+    if response.choice.dry_run:
+        return decision
+    sign = session.signer.signed
+    try:
+        oid, tree = session.repo.write_commit(decision.tip, changes, text, author, committer, sign)
+    except CannotSign as fault:
+        return decision.held(fault.message, fault.hint, fault.code)
+    timings = {**decision.timings, "commit_ms": milliseconds(began)}
+    paths = judge.touched(changes)
+    return replace(decision, commit=oid, tree=tree, paths=paths, timings=timings)
+
+
+def _author(response: Response, parsed: Parsed, committer: Identity) -> Identity:
+    config = response.session.config.commit
+    name = response.header.author or parsed.author if config.author_from_response else None
+    author = parse_identity(HIDDEN.sub("", name) if name else config.author or "")
+    if author is None:
+        return committer
+    return replace(author, when=committer.when, offset=committer.offset)

@@ -31,7 +31,6 @@ from patchq.core.model.values import (  # fmt: skip
     Plan,
     Problem,
     RulesOrigin,
-    Source,
     StandsOn,
     State,
 )
@@ -44,28 +43,14 @@ from patchq.gate.report import document, message, secrecy
 from patchq.gate.report.schema import COMMITTED, Report, RetryEntry, ReviewEntry, SourceEntry
 
 
-class CandidateCommit(Struct, frozen=True):
-    """A commit that can land; ids in hex.  Nothing reaches it yet."""
-
-    target: str
-    parent: str
-    """The target's tip, or the proposal, that it was built on."""
-    base: str
-    """The commit that its edits were resolved on; `parent` where nothing else is known."""
-    commit: str
-    tree: str
-    paths: tuple[str, ...]
-
-
 class Decision(Struct, frozen=True, dict=True, kw_only=True):
-    """The verdict on one response: `state` is what it is once the `candidate`, if there is one, has
+    """The verdict on one response: `state` is what it is once its `commit`, if there is one, has
     landed.  What was not known when the decision fell is empty."""
 
     id: str
     state: State
-    source: Source
     mode: Mode
-    target: str | None = None
+    target: str = ""
     duplicate_of: str | None = None
     base: Base | None = None
     edits: tuple[EditOutcome, ...] = ()
@@ -79,49 +64,46 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
     claim: Claim
     choice: Choice
     header: Header = field(default_factory=Header)
-    tip: str | None = None
-    """The commit (hex) that its commit is built on: see `Target`."""
+    tip: str = ""
+    """The commit (hex) that its commit is built on: see `Response`."""
     on: str | None = None
-    """The proposal below it."""
-    candidate: CandidateCommit | None = None
+    commit: str = ""
+    """Its commit (hex), which nothing reaches before it lands."""
+    tree: str = ""
+    paths: tuple[str, ...] = ()
     follows: bool = False
     """True if a work tree that has the target checked out has to follow."""
     changes: tuple[FileChange, ...] = ()
-    """The changes that a dry run would commit, now or once not held, if without a candidate."""
+    """The changes that a dry run would commit, now or once not held."""
     review: ReviewEntry | None = None
-    """The review that this answers, with what it makes of each comment."""
     subject: str = ""
 
     @property
     def lands(self) -> bool:
-        """True if its commit can land: nothing speaks against it so far."""
         return self.state in COMMITTED
 
     @property
     def errors(self) -> list[Problem]:
-        """Its problems without the warnings."""
         return [problem for problem in self.problems if problem.severity == "error"]
 
     @property
     def log(self) -> str:
-        """Its line in a reflog."""
         return f"patchq: {self.id}: {self.subject}"
 
     @property
-    def commit(self) -> str | None:
-        return self.candidate.commit if self.candidate else None
+    def base_commit(self) -> str:
+        return self.base.commit if self.base else self.tip
 
     def with_verdict(self, state: State, *problems: Problem) -> Decision:
         """Return the same batch with a verdict under which nothing lands."""
         problems = (*self.problems, *problems)
-        return replace(self, state=state, candidate=None, follows=False, problems=problems)
+        return replace(self, state=state, commit="", follows=False, problems=problems)
 
     def held(self, message: str, hint: str | None, code: str = "target.busy") -> Decision:
         """Return the same batch, waiting until the cause is gone."""
         return self.with_verdict("held", Problem(code, message, hint, severity="warning"))
 
     def declined(self, fault: Declined) -> Decision:
-        """Return the same batch, refused by a hook of the remote."""
         words = secrecy.without(visible(fault.message))
         problem = Problem(
             "hook.refused",
@@ -141,7 +123,6 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
         return self.held(message, hint, damage.code)
 
     def report(self) -> Report:
-        """Return the report on it."""
         instructions = ""
         if self.state == "rejected":
             instructions = formats.instructions_after(self.problems, self.edits)
@@ -151,7 +132,6 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
         )
 
     def plan(self) -> dict[str, Any]:
-        """Return the plan that hooks get."""
         return document.to_plan(self._facts(), self.problems)
 
     @property
@@ -160,16 +140,14 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
 
     def _facts(self) -> Report:
         waits = self.state == "proposed" and not self.choice.dry_run
-        received = spool.claimed(self.claim.token)
+        received, source = spool.claimed(self.claim.token), self.claim.source
         # What did not come to be is good as it is, and not applied.
         ready = (replace(e, state="ready") if e.state == "applied" else e for e in self.edits)
         return Report(
             id=self.id,
             state=self.state,
             duplicate_of=self.duplicate_of,
-            source=SourceEntry(
-                name=self.source.name, sha256=self.source.sha256, bytes=self.source.size
-            ),
+            source=SourceEntry(name=source.name, sha256=source.sha256, bytes=source.size),
             agent=self.header.agent,
             model=self.header.model,
             message=self.subject,
@@ -177,12 +155,12 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
             decided=None if self.state == "held" or self.choice.dry_run else document.now(),
             mode=self.mode,
             rules=self.rules,
-            target=self.target,
+            target=self.target or None,
             base=self.base,
-            commit=self.commit,
-            tree=self.candidate.tree if self.candidate else None,
+            commit=self.commit or None,
+            tree=self.tree if self.commit else None,
             branch=records.branch(self.id) if waits else None,
-            stands_on=StandsOn(self.on, self.tip) if waits and self.on and self.tip else None,
+            stands_on=StandsOn(self.on, self.tip) if waits and self.on else None,
             edits=self.edits if self.lands else list(ready),
             corrections=self.corrections,
             attempts=self._generation.attempts,
@@ -200,7 +178,9 @@ _LOG = logging.getLogger("patchq")
 class Response(Struct, frozen=True, kw_only=True):
     """A response, and how it is taken; `id`, `header` and `envelope` are empty before it is opened.
 
-    `warnings` and `timings` (milliseconds, by stage) grow from stage to stage.
+    Its commit is for the branch `target`, on the commit (hex) `tip`: that of the branch, or of the
+    proposal `on` below it.  `warnings` and `timings` (milliseconds, by stage) grow from stage to
+    stage.
     """
 
     claim: Claim
@@ -210,34 +190,24 @@ class Response(Struct, frozen=True, kw_only=True):
     header: Header = field(default_factory=Header)
     envelope: Envelope = field(default_factory=partial(Envelope, Header(), ""))
     unreadable: tuple[Problem, ...] = ()
+    target: str = ""
+    tip: str = ""
+    on: str | None = None
     warnings: list[Problem] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
 
     @property
     def stem(self) -> str:
-        """The name of the response's file, without its suffix."""
         return PurePath(response_name(self.claim.source.name)).stem
 
     @property
     def generation(self) -> Generation:
-        """The result of asking a model, empty if none was asked."""
         return self.claim.generation or Generation()
 
     @property
     def mode(self) -> Mode:
         """The configuration's mode; a request may ask for a review where it says `auto`."""
         return "review" if self.generation.mode == "review" else self.session.config.mode
-
-
-class Target(Struct, frozen=True):
-    """The branch that a batch is for, and the commit (hex) that its commit is built on.
-
-    That is the branch's tip, or the tip of the proposal `on`, below the batch.
-    """
-
-    branch: str
-    tip: str
-    on: str | None = None
 
 
 class Resolved(Struct, frozen=True):
@@ -267,20 +237,15 @@ class EndedEarly(Exception):
 
 
 def decide(
-    response: Response,
-    target: Target | None,
-    base: Base | None,
-    parsed: Parsed | None,
-    resolved: Resolved | None,
+    response: Response, base: Base | None, parsed: Parsed | None, resolved: Resolved | None
 ) -> Decision:
     """Return a refusal of the response, with all that is known of it."""
     claim = response.claim
     return Decision(
         id=response.id or claim.id or response.session.queue.reserve(claim, "response"),
         state="rejected",
-        source=claim.source,
         mode=response.mode,
-        target=target.branch if target else None,
+        target=response.target,
         base=resolved.base if resolved else base,
         edits=resolved.edits if resolved else (),
         timings=dict(response.timings),
@@ -289,14 +254,13 @@ def decide(
         claim=claim,
         choice=response.choice,
         header=response.header,
-        tip=target.tip if target else None,
-        on=target.on if target else None,
+        tip=response.tip,
+        on=response.on,
         subject=message.headline(response.header, parsed.summary if parsed else None),
     )
 
 
 def milliseconds(since: float) -> float:
-    """Return the milliseconds since then, by `perf_counter`."""
     return round((perf_counter() - since) * 1000, 3)
 
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import Empty, SimpleQueue
 
 from msgspec.structs import replace
 
@@ -51,8 +51,7 @@ class RequestDesk:
     ) -> None:
         self.session, self._ring, self._model = session, ring, model
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ask")
-        self._asked: dict[str, Claim] = {}
-        self._back: SimpleQueue[tuple[str, Reply]] = SimpleQueue()
+        self._asked: dict[str, tuple[Claim, Future[Reply]]] = {}
 
     @property
     def open(self) -> int:
@@ -61,41 +60,40 @@ class RequestDesk:
 
     def take(self, claim: Claim) -> None:
         """Begin to ask, unless the claim is being asked for already."""
-        known = claim.token in self._asked
-        self._asked[claim.token] = claim
-        if known:
-            return
-        query = prepared(self.session, claim.data)
-        model = self._the_model()
+        known = self._asked.get(claim.token)
+        reply = known[1] if known else self._begun(claim)
+        self._asked[claim.token] = claim, reply
+        if not known:
+            reply.add_done_callback(lambda _: self._ring())
+
+    def _begun(self, claim: Claim) -> Future[Reply]:
+        query, model = prepared(self.session, claim.data), self._the_model()
         if isinstance(query, Query) and model is not None:
-            self._pool.submit(request.ask, query, model).add_done_callback(
-                lambda future: self._note(claim.token, future)
-            )
-            return
+            return self._pool.submit(_reply, query, model)
         generation = (
             Generation(problems=(_NOT_CONFIGURED,), prompt=request.by_hand(query))
             if isinstance(query, Query)
             else Generation(problems=query)
         )
-        self._put(claim.token, Reply(None, generation))
+        reply = Future[Reply]()
+        reply.set_result(Reply(None, generation))
+        return reply
 
     def answered(self, wait: float = 0.0) -> list[Claim]:
         """Return the requests that came back, as claims to decide on; they are on disk by then.
 
         `wait` is how many seconds to wait for the first.
         """
+        futures.wait([reply for _, reply in self._asked.values()], wait, "FIRST_COMPLETED")
         claims: list[Claim] = []
-        while self._asked:
-            try:
-                token, answer = self._back.get(block=wait > 0 and not claims, timeout=wait)
-            except Empty:
-                break
+        for token, (claim, reply) in list(self._asked.items()):
             if self.session.stop.is_set:
                 break  # what was cut short is asked again by the next start
-            claim = self._asked[token]
-            data = claim.data if answer.data is None else answer.data
-            claims.append(self.session.queue.answer(claim, data, answer.generation))
-            del self._asked[token]
+            if reply.done():
+                answer = reply.result()
+                data = claim.data if answer.data is None else answer.data
+                claims.append(self.session.queue.answer(claim, data, answer.generation))
+                del self._asked[token]
         return claims
 
     def refused(self, report: Report) -> None:
@@ -124,21 +122,15 @@ class RequestDesk:
         llm = self.session.config.llm
         return self._model or (Chat(llm, self.session.stop) if llm.model else None)
 
-    def _note(self, token: str, future: Future[Reply]) -> None:
-        if future.cancelled():
-            return
-        error = future.exception()
-        if error is None:
-            self._put(token, future.result())
-            return
+
+def _reply(query: Query, model: Model) -> Reply:
+    try:
+        return request.ask(query, model)
+    except Exception as error:
         _LOG.error("asking failed: %s", error, exc_info=error)
         what = f"patchq failed on this request ({type(error).__name__})"
         hint = "ask for something else, and report the defect with the log's traceback"
-        self._put(token, Reply(None, Generation(problems=(Problem("fault.crashed", what, hint),))))
-
-    def _put(self, token: str, answer: Reply) -> None:
-        self._back.put((token, answer))
-        self._ring()
+        return Reply(None, Generation(problems=(Problem("fault.crashed", what, hint),)))
 
 
 _NOT_CONFIGURED = Problem(
@@ -179,7 +171,6 @@ def prepared(session: Session, data: bytes) -> Query | tuple[Problem, ...]:
 
 
 def query_of(session: Session, asked: Request) -> Query | tuple[Problem, ...]:
-    """Return the query of a request that names files."""
     target = asked.target or session.target
     base = session.repo.resolve_commit(asked.base) if asked.base else session.branches.tip(target)
     if base is None and asked.base:
@@ -260,7 +251,6 @@ def _text(session: Session, tree: Tree, path: str) -> str | None:
 
 
 def _again(session: Session, id: str, asked: Request) -> Query | tuple[Problem, ...]:
-    """Return the query that sends the retry prompt of a refused batch, with its response."""
     report, body = session.queue.load(id), session.queue.body(id)
     prompt = report.retry.prompt if report is not None else None
     if report is None or body is None or prompt is None:

@@ -12,7 +12,7 @@ response what the person chose, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from patchq.core.model.values import Base, Edit, HookRun
+from patchq.core.model.values import Base, Edit, EditOutcome, HookRun
+from patchq.core.plan.files import outcome
 from patchq.core.plan.targets import PlanRules
 from patchq.gate.config.policy import Policy, matcher
 from patchq.gate.errors import UsageError
@@ -34,13 +35,14 @@ from patchq.gate.hooks.configured import Steps, paths_named, steps
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue import Claim, Requests
 from patchq.gate.queue.lock import Hand, Stage
-from patchq.gate.report.schema import Report
+from patchq.gate.report.schema import IDLE, Report
 from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Model, Stop
 
-if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
+if TYPE_CHECKING:
     from patchq.gate.hooks.engine import Engine
     from patchq.gate.hooks.notifier import Notifier
+
 
 DEFAULT_IDENTITY = ("patchq", "patchq@localhost")
 
@@ -65,10 +67,8 @@ class Choice(Struct, frozen=True):
     left: Mapping[str, str | None] = {}
     """The ids of those left out, each with the edit that it needs and cannot have."""
     retries: str | None = None
-    """The batch that is tried again."""
 
     def among(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-        """Return those of the edits that are to be taken."""
         return tuple(edit for edit in edits if self.edits is None or edit.id in self.edits)
 
     def to_json(self) -> Mapping[str, Any]:
@@ -86,7 +86,6 @@ AS_SENT = Choice()  # the response as it was sent
 
 
 def recorded(claim: Claim) -> Choice | None:
-    """Return the choice that was recorded with the claim, if one was."""
     return None if claim.choice is None else convert(claim.choice, Choice)
 
 
@@ -94,13 +93,9 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
     """The context, with everything that deciding on a response takes."""
 
     opened: ExitStack
-    """Closes what was opened for it, in the end."""
     engine: Callable[[], Engine]
-    """Makes the engine that runs hooks, beside the queue."""
     notifier: Callable[[], Notifier]
-    """Makes the notifier, which lets hooks know of verdicts."""
     answers: Cache
-    """The model's earlier answers."""
     stop: Stop
     """Cuts short what the model is asked, once the daemon is to stop."""
     cut: Event
@@ -111,7 +106,6 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
     pulse: Callable[[], None] = lambda: None
     """Called often by the thread that does the work, as a sign that it goes on."""
     hand: Hand | None = None
-    """Shows the current work of the process that empties the inbox."""
     desk: Requests | None = None
     """Asks the model for what requests ask for, if this process does."""
 
@@ -149,23 +143,19 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
 
     @cached_property
     def signer(self) -> Signer:
-        """The signer of commits, where they are to be signed."""
         return Signer(self.repo, self.config.commit.sign)
 
     @cached_property
     def model(self) -> Model | None:
-        """The model that corrects quotes, if one is configured and may."""
         llm = self.config.llm
         return Chat(llm, self.stop) if llm.model and llm.correct else None
 
     @cached_property
     def unparsed(self) -> Callable[[str], bool]:
-        """A test of paths: True where the syntax is not checked."""
         return matcher(self.config.validate_.syntax_except)
 
     @cached_property
     def policy(self) -> Policy:
-        """The rules on paths, with the files that hooks' lines name."""
         paths = self.config.paths
         return Policy(paths.deny, (*paths_named(self.config), *paths.review))
 
@@ -184,7 +174,6 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
         return self.hand.at(batch, stage, hook) if self.hand else nullcontext()
 
     def tell(self, report: Report) -> None:
-        """Notify the hooks of a verdict that can be seen."""
         if self.hooks.following:
             self.notifier().tell(self.hooks, report)
 
@@ -193,7 +182,6 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
         return self.notifier().runs(limit) if self.hooks.following else []
 
     def follow(self, before: Report | None, report: Report) -> None:
-        """Notify the hooks of a report that was rewritten."""
         if self.hooks.following:
             self.notifier().follow(self.hooks, before, report)
 
@@ -258,3 +246,88 @@ class Tips:
 
     def move(self, branch: str, tip: str) -> None:
         self._moved[branch] = tip
+
+
+Edits = Sequence[EditOutcome]  # the entries of a report's `edits`
+
+
+def select(
+    choice: Choice, edits: Edits, only: frozenset[str] | None, without: frozenset[str]
+) -> Choice:
+    """Return the choice of the edits `only` with those they need, or of all but `without`.
+
+    What needs one of those is left out with it.
+
+    Raises `UsageError` for ids that there are not, and where nothing is left.
+    """
+    needs = {edit.id: set(edit.needs) for edit in edits}
+    unknown = sorted((set(only or ()) | without) - needs.keys())
+    if unknown:
+        raise UsageError(
+            f"the change has no edit {', '.join(unknown)}",
+            f"its edits: {', '.join(needs) or 'none could be read'}",
+        )
+    if only is not None:
+        selected, more = set[str](), list(only)
+        while more:
+            edit = more.pop()
+            if edit not in selected:
+                selected.add(edit)
+                more += needs[edit]
+        left: dict[str, str | None] = dict.fromkeys(needs.keys() - selected)
+    else:
+        left = dict.fromkeys(without)
+        while more_left := _in_need(edits, left):
+            left |= more_left
+    if not needs.keys() - left.keys():
+        raise UsageError("no edit would be left", "to take none of them, `patchq discard` it")
+    return replace(choice, edits=frozenset(needs.keys() - left.keys()), left=left)
+
+
+def _in_need(edits: Edits, left: Collection[str]) -> dict[str, str]:
+    """Return the other edits that need one of those left out, with that one.
+
+    Edits that need one of these count too, if they come later.
+    """
+    more: dict[str, str] = {}
+    for edit in edits:
+        needs = [need for need in edit.needs if need in left]
+        needs = needs or [need for need in edit.needs if need in more]
+        if needs and edit.id not in left:
+            more[edit.id] = needs[-1]
+    return more
+
+
+def with_left_out(
+    done: Sequence[EditOutcome],
+    edits: Sequence[Edit],
+    taken: Collection[str] | None,
+    left: Mapping[str, str | None],
+) -> tuple[EditOutcome, ...]:
+    """Return the outcomes of the edits `taken` (None: all), with the others between them."""
+    if taken is None:
+        return tuple(done)
+    outcomes = iter(done)
+    return tuple(
+        next(outcomes)
+        if edit.id in taken
+        else outcome(edit, "cancelled" if left.get(edit.id) else "skipped", left.get(edit.id))
+        for edit in edits
+    )
+
+
+def brought_back(before: Edits, now: Edits) -> list[str]:
+    """Return the edits that count only now, as those before them are left out."""
+    done = {edit.id for edit in now if edit.state == "applied"}
+    back = {edit.id for edit in before if edit.state in IDLE} & done
+    return sorted(back - {edit.id for edit in before if edit.state not in IDLE})
+
+
+def taken_along(before: Edits, now: Edits) -> list[tuple[str, str]]:
+    """Return the edits that do not count any more, each with the missing one that it needs."""
+    counted = {edit.id for edit in before if edit.state not in IDLE}
+    return [
+        (edit.id, edit.cancelled_by)
+        for edit in now
+        if edit.state == "cancelled" and edit.cancelled_by and edit.id in counted
+    ]

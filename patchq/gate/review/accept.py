@@ -27,9 +27,9 @@ from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.land import landing, presubmit, reports, running, worker
 from patchq.gate.land.train import Search, Trial
-from patchq.gate.pipeline import depends, selection
+from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.context import flush
-from patchq.gate.pipeline.session import Session, Tips
+from patchq.gate.pipeline.session import Session, Tips, brought_back, select, taken_along
 from patchq.gate.report import document
 from patchq.gate.report.schema import (
     BoardedEntry,
@@ -168,8 +168,8 @@ class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
         if branch != report.commit:
             return Decided(report, (_only_whole(session, report),))
         only = None if self.only is None else frozenset(self.only)
-        selected = selection.select(report.edits, only, frozenset(self.without))
-        made = restack.with_edits(session, report, selected)
+        choice = select(choice_of(report), report.edits, only, frozenset(self.without))
+        made = restack.with_edits(session, report, choice)
         if isinstance(made, tuple):
             return Decided(report, made)
         return _with_choice(made, report.edits, made.edits)
@@ -188,7 +188,7 @@ def _with_choice(
     report: Report, before: Sequence[EditOutcome], after: Sequence[EditOutcome]
 ) -> Decided:
     """Return a proposal with chosen edits, and what the choice brings back and takes along."""
-    back, along = selection.brought_back(before, after), selection.taken_along(before, after)
+    back, along = brought_back(before, after), taken_along(before, after)
     return Decided(report, back=tuple(back), along=tuple(along))
 
 
@@ -393,10 +393,8 @@ class Train:
 
     def land(self, members: Sequence[Member]) -> bool:
         """Move the target over the members; False if it, or one of their branches, has moved."""
-        session, last, who = self.session, members[-1], self.session.identity()
-        first = members[0].decision.candidate
-        assert first
-        assert last.decision.candidate
+        session, who = self.session, self.session.identity()
+        first, last = members[0].decision, members[-1].decision
         flush(session)
         with reports.locked(session):
             if not all(map(self._is_as_before, members)):
@@ -407,10 +405,9 @@ class Train:
                 BranchMove(records.branch(one.id), one.branch, None, one.decision.log, who)
                 for one in members
             ]
-            through = [(one.decision.commit or "", one.decision.log) for one in members[:-1]]
-            commit, log = last.decision.candidate.commit, last.decision.log
+            through = [(one.decision.commit, one.decision.log) for one in members[:-1]]
             if not landing.move_target(
-                session, self.target, first.parent, commit, log, go, through
+                session, self.target, first.tip, last.commit, last.log, go, through
             ):
                 return False
         flush(session)
@@ -456,8 +453,7 @@ def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
     _, branch = decide.tips(session, report)
     if branch != report.commit:
         return Decided(report, (_only_whole(session, report),))
-    selected = selection.select(report.edits, only, frozenset())
-    choice = replace(choice_of(report), edits=selected.taken, left=selected.left)
+    choice = select(choice_of(report), report.edits, only, frozenset())
     decision = decision_on(session, report, Tips(session), branch, choice)
     if problems := obstacles(decision, "try again"):
         return Decided(report, problems)

@@ -27,9 +27,9 @@ from patchq.gate.land.overlaps import (
     Change,
     ChangedPlace,
     Index,
-    foreseen,
+    board,
+    held,
     overlaps,
-    waiting,
 )
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import Session
@@ -61,10 +61,10 @@ def ahead(context: Session) -> dict[str, Any]:
         return {"target": context.target or None, "works": [], "left_out": 0}
     with repo.buffer.tentative():
         works, left_out = _works(context, tip)
-        waits, others = waiting.board(context), Index()
+        waits, others = board(context), Index()
         paths = {path for work in works for path in work.change.reach}
-        held = foreseen.held(context, context.target, paths) if works else ()
-        for change in (*(work.change for work in works), *held):
+        waits_for = held(context, context.target, paths) if works else ()
+        for change in (*(work.change for work in works), *waits_for):
             others.add(change)
         rows = []
         for work in works:

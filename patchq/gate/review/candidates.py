@@ -8,15 +8,15 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.values import Base, Plan, Problem, Source
+from patchq.core.model.values import Base, Problem, Source
 from patchq.core.text import unified
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records
 from patchq.gate.git.signing import is_signed
-from patchq.gate.pipeline import depends, history, mode
-from patchq.gate.pipeline.mode import HAND_IN
+from patchq.gate.pipeline import depends, history, judge
+from patchq.gate.pipeline.judge import HAND_IN
 from patchq.gate.pipeline.process import process
-from patchq.gate.pipeline.progress import CandidateCommit, Decision, Target
+from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.report.message import subject
@@ -105,12 +105,10 @@ def _can_land_unchanged(session: Session, report: CommittedReport, tip: str, bra
 
 def _unchanged(session: Session, report: CommittedReport, tip: str, branch: str) -> Decision:
     """Return the landing of what a branch has on top of `tip`."""
-    repo, claim, target = session.repo, claim_of(report, session), Target(report.target, tip)
+    repo, claim = session.repo, claim_of(report, session)
     changes = repo.file_changes(tip, branch)
     paths = tuple(sorted(repo.changes(tip, branch)))
-    candidate = CandidateCommit(target.branch, tip, tip, branch, repo.tree(branch).root, paths)
     decision = Decision(
-        source=claim.source,
         claim=claim,
         choice=Choice(accepted=True),
         id=report.id,
@@ -118,22 +116,22 @@ def _unchanged(session: Session, report: CommittedReport, tip: str, branch: str)
         state="applied",
         target=report.target,
         tip=tip,
-        candidate=candidate,
+        commit=branch,
+        tree=repo.tree(branch).root,
+        paths=paths,
         subject=subject(repo.message(branch)),
     )
-    return mode.choose(decision, Plan(changes), target, session)
+    return judge.choose_mode(decision, changes, session)
 
 
 def changes_of(session: Session, member: Member) -> dict[str, Any]:
     """Return what the report says otherwise, once the member has landed."""
     before, decision, branch = member.report, member.decision, member.branch
-    candidate = decision.candidate
-    assert candidate
     hooks = list(decision.hooks) or before.hooks
-    landed: dict[str, Any] = {"commit": candidate.commit, "tree": candidate.tree, "hooks": hooks}
+    landed: dict[str, Any] = {"commit": decision.commit, "tree": decision.tree, "hooks": hooks}
     if branch != before.commit:  # a person changed it
         return {**landed, **history.as_changed(session, before, branch)}
-    if candidate.commit == branch:
+    if decision.commit == branch:
         return landed
     made = decision.report()
     return landed | {name: getattr(made, name) for name in ("edits", "message", "size", "diff")}

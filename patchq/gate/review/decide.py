@@ -10,17 +10,15 @@ from functools import partial
 from typing import ClassVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from patchq.core.model.names import response_name
 from patchq.core.model.values import Problem
 from patchq.gate.errors import UsageError
 from patchq.gate.git import records
-from patchq.gate.land import reports, worker
-from patchq.gate.land.marks import catch_up
-from patchq.gate.land.overlaps import waiting, warnings
-from patchq.gate.pipeline import history, selection
-from patchq.gate.pipeline.session import Choice, Session
+from patchq.gate.land import overlaps, reports, worker
+from patchq.gate.land.elsewhere import catch_up
+from patchq.gate.pipeline import history
+from patchq.gate.pipeline.session import Choice, Session, select
 from patchq.gate.report import document
 from patchq.gate.report.schema import LANDED, CommittedReport, Report, has_commit
 from patchq.gate.review import from_git, restack
@@ -91,8 +89,8 @@ class Discard(Struct, frozen=True, tag_field="verb", tag="discard"):
                 f"{name} is checked out", "check out another branch there, then discard again"
             )
         made = reports.close(session, report, "discarded", branch, self.why or "", reason=reason)
-        warnings.refresh(session, waiting.named(report.problems))
-        if above := waiting.board(session).above([id]):
+        overlaps.refresh(session, overlaps.named(report.problems))
+        if above := overlaps.board(session).above([id]):
             restack.follow(session, above)  # it cannot stay there, and says so
         return Decided(made)
 
@@ -158,6 +156,5 @@ def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[byt
         )
     choice = Choice(target=report.target, retries=id)
     if without:
-        selected = selection.select(report.edits, None, without)
-        choice = replace(choice, edits=selected.taken, left=selected.left)
+        choice = select(choice, report.edits, None, without)
     return body, response_name(report.source.name or ""), choice

@@ -34,16 +34,14 @@ from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.ref_files import heads
 from patchq.gate.git.refs import Staged
 from patchq.gate.git.repository import Repository
-from patchq.gate.land import presubmit, reports
-from patchq.gate.land.marks import catch_up
-from patchq.gate.land.overlaps import waiting, warnings
-from patchq.gate.land.overlaps.waiting import Board
+from patchq.gate.land import overlaps, presubmit, reports
+from patchq.gate.land.elsewhere import catch_up
+from patchq.gate.land.overlaps import Board
 from patchq.gate.pipeline import comments, depends, history, notes
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.depends import Stack
 from patchq.gate.pipeline.process import process
-from patchq.gate.pipeline.progress import CandidateCommit, Decision
-from patchq.gate.pipeline.selection import Selection
+from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.report import document
 from patchq.gate.report.schema import (
@@ -134,7 +132,7 @@ def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool
         if monotonic() >= until:
             break
     most = None if seconds == inf else 4 * _PIECE
-    named = not looked.refs or warnings.refresh(session, most=most)
+    named = not looked.refs or overlaps.refresh(session, most=most)
     return named and (session.signer.resting or not looked.moved(there, rest=rest))
 
 
@@ -142,7 +140,7 @@ def _look(session: Session) -> tuple[_Looked, Board]:
     """Return the refs of what waits as they are now, and the board of it."""
     repo = session.repo
     looked = _looked.setdefault(repo, _Looked())
-    waits = waiting.waiting(session)
+    waits = overlaps.waiting(session)
     branches = session.branches.tips(records.branch("")) if waits else {}
     boarded = repo.refs(records.BOARDED) if waits else {}
     at: dict[str, list[str]] = {}
@@ -158,7 +156,7 @@ def _look(session: Session) -> tuple[_Looked, Board]:
         for id, mark in waits.items()
     }
     looked.settled = {id: place for id, place in looked.settled.items() if id in waits}
-    there = waiting.board(session, waits)
+    there = overlaps.board(session, waits)
     targets = {change.target for change in there.values()}
     looked.tips = {target: session.branches.tip(target) for target in targets}
     return looked, there
@@ -195,14 +193,13 @@ def follow(session: Session, ids: Collection[str] | None = None) -> dict[str, st
 
 
 def with_edits(
-    session: Session, report: CommittedReport, selected: Selection
+    session: Session, report: CommittedReport, choice: Choice
 ) -> CommittedReport | tuple[Problem, ...]:
     """Make a proposal anew with these of its edits alone, or return why that cannot be."""
-    choice = replace(choice_of(report), edits=selected.taken, left=selected.left)
     decision = _decided(report, session, choice)
-    if decision.candidate is None:
+    if not decision.commit:
         return errors_of(decision)
-    commit, branch = decision.candidate.commit, report.commit
+    commit, branch = decision.commit, report.commit
     step = _Step(report.id, branch, branch, commit, _made_again(report, decision, commit))
     if not _take([step], session):
         raise Busy(f"{report.id} was changed meanwhile", "look at it as it is now, then decide")
@@ -260,11 +257,11 @@ def _step(report: CommittedReport, session: Session) -> _Step | None:
         except Fault as fault:  # its response is lost
             decision, message = None, _since(report, footing) + fault.message
             stays = Problem(_MOVED, message, fault.hint, severity="warning")
-        if decision and decision.candidate:
-            # The branch's commit may be what the candidate is: a crash came before its report.
-            before, candidate = (repo.parents(branch), repo.tree(branch).root), decision.candidate
-            same = before == ((candidate.parent,), candidate.tree)
-            commit = branch if same else candidate.commit
+        if decision and decision.commit:
+            # The branch's commit may be the same: a crash came before its report.
+            before = repo.parents(branch), repo.tree(branch).root
+            same = before == ((decision.tip,), decision.tree)
+            commit = branch if same else decision.commit
             updated = _made_again(report, decision, commit)
         elif decision and decision.state == "held" and not _lost(decision):
             return None  # a work tree rebases the target, which moves again soon; or no signature
@@ -283,22 +280,22 @@ def _decided(report: CommittedReport, session: Session, choice: Choice) -> Decis
     The judges in this process are asked; the verdicts of other hooks stay with its tree.
     """
     decision = process(claim_of(report, session), session, Tips(session), choice)
-    if report.stands_on and decision.candidate:
-        decision = _on_new_ground(decision, decision.candidate, session)
+    if report.stands_on and decision.commit:
+        decision = _on_new_ground(decision, session)
     (decision,) = presubmit.check([decision], session, session.hooks.judges)
     return decision
 
 
-def _on_new_ground(decision: Decision, made: CandidateCommit, session: Session) -> Decision:
+def _on_new_ground(decision: Decision, session: Session) -> Decision:
     """The decision with the commit below the batch now for its base, where that gives the
     same tree: the one below it before is in no history any more, and git may give it up."""
     base, repo = decision.base, session.repo
-    if base is None or base.how == "declared" or repo.is_ancestor(base.commit, made.parent):
+    if base is None or base.how == "declared" or repo.is_ancestor(base.commit, decision.tip):
         return decision
-    choice = replace(decision.choice, base=Base(made.parent, base.how))
+    choice = replace(decision.choice, base=Base(decision.tip, base.how))
     again = process(decision.claim, session, Tips(session), choice)
-    same = again.candidate and (again.candidate.parent, again.candidate.tree)
-    return again if same == (made.parent, made.tree) else decision
+    same = again.commit and (again.tip, again.tree) == (decision.tip, decision.tree)
+    return again if same else decision
 
 
 def _made_again(report: Report, decision: Decision, commit: str) -> Report:
@@ -363,7 +360,6 @@ def _carry_out(
         made = reports.put(session, _beside(step, session.queue.load(step.id), session))
         if waits_for_its_agent(made):
             notes.add(session, made, before=step.branch)
-        waiting.take(made, step.commit, session.repo)
     session.queue.sync()
     return {step.id: step.commit for step in done}
 
@@ -381,10 +377,7 @@ def _beside(step: _Step, now: Report | None, session: Session) -> Report:
     if review is None or not waits_for_its_agent(now):
         return replace(made, review=review)
     if now.commit:
-        before = {edit.id: edit.path for edit in now.edits}
-        after = {edit.id: edit.path for edit in made.edits}
-        renames = {before[id]: after[id] for id in before.keys() & after.keys()}
-        review = comments.carried(session.repo, review, now.commit, step.commit, renames)
+        review = comments.carried(session.repo, review, now.commit, step.commit)
     return comments.with_review(session.repo, made, review)
 
 

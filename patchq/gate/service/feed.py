@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Busy, Fault
-from patchq.gate.land import marks, worker
+from patchq.gate.land import elsewhere, worker
+from patchq.gate.pipeline.process import lane_of
 from patchq.gate.pipeline.session import Session
-from patchq.gate.pipeline.stages import lane_of
 from patchq.gate.queue import Claim
 from patchq.gate.queue.shelf import Troubles
 from patchq.gate.service import cluster
@@ -141,7 +141,7 @@ class Feeder(Service):
             self._entered.update(claim.token for claim in new)
         changes = self.entries.changes()
         if changes:
-            marks.follow(self.session, [change.report for change in changes])
+            elsewhere.follow(self.session, [change.report for change in changes])
             with queue.together():
                 done = [change for change in changes if self._publish(change)]
             queue.sync()

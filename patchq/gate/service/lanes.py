@@ -28,9 +28,8 @@ from patchq.gate.errors import Fault, InDoubt, Unreachable
 from patchq.gate.git import records
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import worker
-from patchq.gate.pipeline.context import RepoContext, branches_of
+from patchq.gate.pipeline.context import GateRules, RepoContext, branches_of
 from patchq.gate.pipeline.requests import RequestDesk
-from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue.lock import Lock
 from patchq.gate.report.schema import Report

@@ -23,8 +23,7 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, Interrupted, UsageError, disk_fault
 from patchq.gate.git.files import keep_heap_small
 from patchq.gate.land.worker import Tell
-from patchq.gate.pipeline.context import branches_of
-from patchq.gate.pipeline.rules import GateRules, renewed
+from patchq.gate.pipeline.context import GateRules, branches_of, renewed
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.inbox import replaced
 from patchq.gate.queue.lock import STOP_NOW, Hand, activities, activity_text

@@ -8,19 +8,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from patchq.gate.config import config_file
-from patchq.gate.git.repository import Repository
 from patchq.gate.land import worker
-from patchq.gate.pipeline.context import RepoContext, branches_of
-from patchq.gate.pipeline.session import Session, compose
-from patchq.gate.queue import spool
-from patchq.gate.queue.engine import StoreQueue
+from patchq.gate.pipeline.session import Session
 from tests.helpers.command import block, drop, report
 from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.sessions import opened
 
 NAMES = ("a", "p", "b", "q", "c")
 PROPOSED = ("p", "q")
-SETTINGS = "version: 1\nmode: auto\npaths:\n  review: [p.txt, q.txt]\n"
+SETTINGS = "mode: auto\npaths:\n  review: [p.txt, q.txt]\n"
 LANDING = {"local": "", "remote": "landing:\n  remote: origin\n"}
 
 
@@ -32,15 +28,9 @@ def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]
     git("checkout", "-q", "--detach", cwd=repo)
     git("clone", "-q", "--bare", "repo", "hub.git", cwd=tmp_path)
     git("remote", "add", "origin", str(tmp_path / "hub.git"), cwd=repo)
-    root = repo / ".patchq"
-    spool.create(root)
-    settings = config_file.parse((SETTINGS + LANDING[request.param]).encode())
-    opened = Repository.open(repo)
-    branches = branches_of(opened, root, settings, "main")
-    context = RepoContext(opened, StoreQueue(root), root, settings, "main", branches=branches)
-    session = compose(context)
+    session = opened(repo, SETTINGS + LANDING[request.param])
     session.queue.acquire()
-    drop(root, {f"{name}.md": block(f"{name}.txt", "one\n", "1\n") for name in NAMES})
+    drop(repo / ".patchq", {f"{name}.md": block(f"{name}.txt", "one\n", "1\n") for name in NAMES})
     yield session
     session.queue.close()
 

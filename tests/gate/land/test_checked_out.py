@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, codes, patchq, report, work
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config, write_files
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", ".gitignore": "log.txt\n"}
@@ -35,13 +35,7 @@ def configure(repo: Path, mode: str) -> None:
 def run(repo: Path, mode: str, **responses: str) -> list[dict[str, Any]]:
     """Have the responses worked off; their reports."""
     configure(repo, mode)
-    drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
-    patchq("run", cwd=repo)
-    return [report(repo / ".patchq", name) for name in responses]
-
-
-def codes(told: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(problem["code"], problem["severity"]) for problem in told["problems"]]
+    return work(repo, **responses)
 
 
 def status(repo: Path) -> str:
@@ -165,7 +159,7 @@ def test_g07_work_in_the_way_is_kept(repo: Path, text: str, files: dict[str, str
 
 
 def stops(repo: Path, *words: str) -> None:
-    done = subprocess.run(["git", *words], cwd=repo, capture_output=True, check=False)
+    done = subprocess.run(["git", *words], cwd=repo, capture_output=True, check=False, timeout=60)
     assert done.returncode, "was to stop at a conflict"
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.helpers.command import block, drop, fresh, patchq, report
+from tests.helpers.command import block, codes, drop, fresh, patchq, report, work
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 from tests.helpers.stores import unpublish
 
@@ -55,16 +54,6 @@ def garble(path: Path) -> None:
 DAMAGE: list[Callable[[Path], None]] = [remove, empty, garble]
 
 
-def run(repo: Path, **responses: str) -> list[dict[str, Any]]:
-    drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
-    patchq("run", cwd=repo, code=None)
-    return [report(repo / ".patchq", name) for name in responses]
-
-
-def codes(told: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(problem["code"], problem["severity"]) for problem in told["problems"]]
-
-
 @pytest.mark.parametrize("mode", ["auto", "review"])
 @pytest.mark.parametrize("harm", DAMAGE)
 @pytest.mark.parametrize(
@@ -79,7 +68,7 @@ def test_others_go_on(
     file = place(repo, name)
     before = file.read_bytes()
     harm(file)
-    bad, good = run(repo, bad=text, good=GOOD)
+    bad, good = work(repo, bad=text, good=GOOD)
     assert (bad["state"], codes(bad)) == ("held", [("repository.damaged", "warning")])
     (problem,) = bad["problems"]
     words = f"{problem['message']} {problem['hint']}"
@@ -122,7 +111,7 @@ def test_a_target_that_cannot_be_read_holds_what_is_for_it(repo: Path, name: str
     file.unlink()
     if harm:
         file.write_bytes(harm(before))
-    (told,) = run(repo, good=GOOD)
+    (told,) = work(repo, good=GOOD)
     assert (told["state"], codes(told)) == ("held", [("repository.damaged", "warning")])
     (held,) = patchq("--json", "status", cwd=repo).json()["held"]
     assert (held["id"], held["code"]) == ("good", "repository.damaged")
@@ -136,13 +125,13 @@ def test_a_target_that_cannot_be_read_holds_what_is_for_it(repo: Path, name: str
 def test_damaged_tip_at_the_time_of_a_crash(repo: Path) -> None:
     git("branch", "side", cwd=repo)
     configure(repo, "targets: [side]\n")
-    run(repo, first=GOOD)
+    work(repo, first=GOOD)
     unpublish(repo / ".patchq", "first")
     landed, file = tip(repo), place(repo, "main")
     before = file.read_bytes()
     file.unlink()
     side = "---\ntarget: side\n---\n" + BAD
-    other, held = run(repo, other=side, held=block("a.txt", "a\n", "A\n"))
+    other, held = work(repo, other=side, held=block("a.txt", "a\n", "A\n"))
     assert (other["state"], held["state"]) == ("applied", "held")
     assert not [*(repo / ".patchq").glob("*/first.report.json")], "nobody knows yet"
     (trouble,) = patchq("--json", "status", cwd=repo).json()["troubles"]
@@ -161,7 +150,7 @@ def test_damaged_tip_at_the_time_of_a_crash(repo: Path) -> None:
 
 def test_accept_says_what_is_missing(repo: Path) -> None:
     configure(repo, mode="review")
-    run(repo, bad=BAD)
+    work(repo, bad=BAD)
     git("checkout", "-q", "main", cwd=repo)
     (repo / "b.txt").write_text("mine\n")
     git("commit", "-qam", "Mine", cwd=repo)
@@ -177,10 +166,10 @@ def test_accept_says_what_is_missing(repo: Path) -> None:
 @pytest.mark.parametrize("name", ["patchq/p", "patchq/p^{tree}", "patchq/p:lib"])
 def test_damaged_proposal_is_in_nobodys_way(repo: Path, name: str) -> None:
     configure(repo, mode="review")
-    run(repo, p=BAD, q=block("a.txt", "a\n", "A\n"))
+    work(repo, p=BAD, q=block("a.txt", "a\n", "A\n"))
     place(repo, name).unlink()
     configure(repo)
-    told = run(repo, r=GOOD, s=block("lib/d.txt", "d\n", "D\n"))
+    told = work(repo, r=GOOD, s=block("lib/d.txt", "d\n", "D\n"))
     assert [one["state"] for one in told] == ["applied", "applied"]
     assert "  p  " in patchq("status", cwd=repo).out
     patchq("accept", "q", cwd=repo)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from patchq.gate.report.schema import Report
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, give, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
@@ -42,16 +42,10 @@ def configure(repo: Path, text: str) -> None:
     write_config(repo, f"version: 1\n{text}")
 
 
-def run(repo: Path, text: str, code: int = 0) -> dict[str, Any]:
-    drop(repo / ".patchq", {"x.md": text})
-    patchq("run", cwd=repo, code=code)
-    return report(repo / ".patchq", "x")
-
-
 def land(repo: Path, way: str, text: str = RESPONSE) -> dict[str, Any]:
     """Bring a response to the target, directly or by review; its report."""
     configure(repo, f"mode: {'auto' if way == 'auto' else 'review'}\n")
-    run(repo, text)
+    give(repo, "x", text)
     if way != "auto":
         if way == "rebuilt":
             commit_files(repo, {"later.txt": "later\n"})
@@ -147,8 +141,7 @@ def test_author_of_the_response_counts_only_if_asked_for(repo: Path) -> None:
     land(repo, "auto", text)
     assert git("log", "-1", "--format=%ae", cwd=repo) == "ada@example.org"
     configure(repo, "mode: auto\ncommit: {author_from_response: true}\n")
-    drop(repo / ".patchq", {"y.md": text.replace("two", "three").replace("2", "3")})
-    patchq("run", cwd=repo)
+    give(repo, "y", text.replace("two", "three").replace("2", "3"))
     assert git("log", "-1", "--format=%ae %ce", cwd=repo) == "eve@example.org ada@example.org"
 
 
@@ -157,13 +150,13 @@ def test_a_mail_names_its_author(repo: Path) -> None:
     mail += "Date: Mon, 1 Jan 2024 00:00:00 +0000\nSubject: [PATCH] Add n\n\nWhy.\n---\n"
     mail += "--- /dev/null\n+++ b/n.txt\n@@ -0,0 +1 @@\n+n\n-- \n2.1\n"
     configure(repo, "mode: auto\ncommit: {author_from_response: true}\n")
-    run(repo, mail)
+    give(repo, "x", mail)
     assert git("log", "-1", "--format=%ae %s", cwd=repo) == "eve@example.org Add n"
 
 
 def test_refusal_leaves_nothing(repo: Path) -> None:
     before = git("for-each-ref", cwd=repo), sorted((repo / ".git/objects").rglob("*"))
-    told = run(repo, RESPONSE + block("a.txt", "nowhere\n", "x\n"), code=1)
+    told = give(repo, "x", RESPONSE + block("a.txt", "nowhere\n", "x\n"), code=1)
     assert (git("for-each-ref", cwd=repo), sorted((repo / ".git/objects").rglob("*"))) == before
     assert list(told) == list(Report.__struct_fields__)
     assert (told["commit"], told["tree"], told["branch"]) == (None, None, None)
@@ -172,16 +165,3 @@ def test_refusal_leaves_nothing(repo: Path) -> None:
     page = (repo / ".patchq/rejected/x.report.md").read_text()
     assert "Nothing of it was applied" in page
     assert not [*(repo / ".git").rglob("*.lock")]
-
-
-def test_conflict_names_the_batch_that_came_between(repo: Path) -> None:
-    base = git("rev-parse", "main", cwd=repo)
-    first = land(repo, "auto")
-    later = block("a.txt", "three\n", "3\n")
-    drop(repo / ".patchq", {"y.md": f"---\nbase: {base}\n---\n{later}"})
-    patchq("run", cwd=repo, code=1)
-    (problem,) = report(repo / ".patchq", "y")["problems"]
-    collides = problem["conflicts_with"]
-    assert problem["code"] == "conflict.base"
-    assert (collides["batch"], collides["commit"]) == ("x", first["commit"])
-    assert (collides["agent"], collides["path"]) == ("coder", "a.txt")

@@ -13,21 +13,18 @@ import psycopg
 import pytest
 from msgspec.structs import replace
 
-from patchq.gate.config import config_file
 from patchq.gate.errors import InDoubt
 from patchq.gate.git.branches import Branches, BranchMove, Moved
-from patchq.gate.git.repository import Repository
 from patchq.gate.land import worker
-from patchq.gate.pipeline.context import RepoContext, branches_of
-from patchq.gate.pipeline.session import Session, compose
-from patchq.gate.queue import spool
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.postgres.engine import PostgresQueue
 from patchq.gate.report.message import trailers
 from patchq.gate.report.schema import Report
 from tests.helpers.command import block
 from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.sessions import opened
 
-SETTINGS = "version: 1\nmode: {mode}\nlanding:\n  remote: origin\n"
+SETTINGS = "mode: {mode}\nlanding:\n  remote: origin\n"
 RESPONSES = {
     "x.md": block("a.txt", "two\n", "2\n"),
     "y.md": block("b.txt", "two\n", "2\n"),
@@ -85,7 +82,7 @@ class Watched:
 class Cluster:
     root: Path
     database: str
-    opened: list[Session]
+    sessions: list[Session]
 
     @property
     def hub(self) -> Path:
@@ -93,14 +90,9 @@ class Cluster:
 
     def worker(self, name: str, mode: str, more: str = "") -> Session:
         git("clone", "-q", "hub.git", name, cwd=self.root)
-        root = self.root / name / ".patchq"
-        spool.create(root)
-        settings = config_file.parse((SETTINGS.format(mode=mode) + more).encode())
-        opened = Repository.open(self.root / name)
         queue = PostgresQueue(self.database, name=name, lane_of=lambda data, name: "main")
-        branches = branches_of(opened, root, settings, "main")
-        session = compose(RepoContext(opened, queue, root, settings, "main", branches=branches))
-        self.opened.append(session)
+        session = opened(self.root / name, SETTINGS.format(mode=mode) + more, queue=queue)
+        self.sessions.append(session)
         return session
 
     def frozen(self, mode: str) -> Slow:
@@ -141,7 +133,7 @@ def cluster(tmp_path: Path, database: str) -> Iterator[Cluster]:
     git("clone", "-q", "--bare", "seed", "hub.git", cwd=tmp_path)
     cluster = Cluster(tmp_path, database, [])
     yield cluster
-    for session in cluster.opened:
+    for session in cluster.sessions:
         cast(PostgresQueue, session.queue).close()
         session.close()
 

@@ -8,20 +8,16 @@ from typing import Any
 
 import pytest
 
-from patchq.gate.config import config_file
-from patchq.gate.git.branches.local import LocalBranches
-from patchq.gate.git.repository import Repository
 from patchq.gate.land import landing, worker
-from patchq.gate.pipeline.context import RepoContext, flush
+from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.session import Session, Tips, compose
-from patchq.gate.queue import spool
-from patchq.gate.queue.engine import StoreQueue
+from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.report.page import to_markdown
 from patchq.gate.review import restack
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.sessions import opened
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 RESPONSES = {"x.md": block("a.txt", "two\n", "2\n"), "y.md": block("b.txt", "b\n", "B\n")}
@@ -41,12 +37,7 @@ def repo(tmp_path: Path) -> Path:
 
 def begin(repo: Path, mode: str = "auto") -> Session:
     """What a daemon has when it begins."""
-    root = repo / ".patchq"
-    spool.create(root)
-    settings = config_file.parse(f"version: 1\nmode: {mode}\n".encode())
-    opened = Repository.open(repo)
-    branches = LocalBranches(opened)
-    session = compose(RepoContext(opened, StoreQueue(root), root, settings, TARGET, branches))
+    session = opened(repo, f"mode: {mode}\n", TARGET)
     session.queue.acquire()
     return session
 

@@ -49,7 +49,9 @@ def run(gate: Path) -> int:
     """A gate of its own process, whose id the hooks know."""
     pid = gate.parent / "pid"
     command = f"echo $$ > {pid}; exec {sys.executable} -m patchq run"
-    done = subprocess.run(["sh", "-c", command], cwd=gate, capture_output=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=gate, capture_output=True, check=False, timeout=120
+    )
     assert b"Traceback" not in done.stderr, done.stderr.decode()
     return done.returncode
 

@@ -109,11 +109,13 @@ def test_git_says_it_unless_patchq_does(
 
 
 def test_ssh_keys_are_named_as_git_knows_them(repo: Path, ssh: str, home: Path) -> None:
-    agent = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
+    agent = subprocess.run(
+        ["ssh-agent", "-s"], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
     found = dict(line.split(";")[0].split("=") for line in agent.splitlines() if "=" in line)
     try:
         os.environ["SSH_AUTH_SOCK"] = found["SSH_AUTH_SOCK"]
-        subprocess.run(["ssh-add", "-q", ssh], check=True, capture_output=True)
+        subprocess.run(["ssh-add", "-q", ssh], check=True, capture_output=True, timeout=60)
         public = Path(f"{ssh}.pub").read_text().strip()
         Path(ssh).unlink()
         for number, key in enumerate((public, f"key::{public}", f"{ssh}.pub", None)):
@@ -134,40 +136,36 @@ def test_ssh_keys_are_named_as_git_knows_them(repo: Path, ssh: str, home: Path) 
 # ---------------------------------------------------------------- a key that cannot sign
 
 
+CONFIGURED = {
+    "no program": ("gpg.ssh.program", "/nowhere/ssh-keygen", "/nowhere/ssh-keygen"),
+    "wrong key": ("user.signingKey", "/nowhere/key", "/nowhere/key"),
+    "no such format": ("gpg.format", "pgp5", "pgp5"),
+    "no flag": ("commit.gpgSign", "perhaps", "'perhaps'"),
+}
+"""A key of git's with its value, and what is told of it."""
+
+
 def _broken(way: str, home: Path, key: str, tmp_path: Path) -> str:
     """Have the key not sign; what is told of it."""
-    program = tmp_path / "program"
-    if way == "no program":
-        configure(home, "gpg.ssh.program", "/nowhere/ssh-keygen")
-        return "/nowhere/ssh-keygen"
+    if way in CONFIGURED:
+        name, value, told = CONFIGURED[way]
+        configure(home, name, value)
+        return told
     if way == "no key":
         git("config", "--global", "--unset", "user.signingKey", cwd=home)
         return "user.signingkey"
-    if way == "wrong key":
-        configure(home, "user.signingKey", "/nowhere/key")
-        return "/nowhere/key"
     if way == "a passphrase":
-        subprocess.run(
-            ["ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", key],
-            check=True,
-            capture_output=True,
-        )
+        words = ("ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", key)
+        subprocess.run(words, check=True, capture_output=True, timeout=60)
         return "passphrase"
-    if way == "no such format":
-        configure(home, "gpg.format", "pgp5")
-        return "pgp5"
-    if way == "no flag":
-        configure(home, "commit.gpgSign", "perhaps")
-        return "'perhaps'"
+    program = tmp_path / "program"
     program.write_text("#!/bin/sh\nfor last; do :; done\necho nothing > $last.sig\n")
     program.chmod(0o755)
     configure(home, "gpg.ssh.program", str(program))
     return "made no signature"
 
 
-WAYS = (
-    "no program", "no key", "wrong key", "a passphrase", "no such format", "no flag", "nonsense",
-)  # fmt: skip
+WAYS = (*CONFIGURED, "no key", "a passphrase", "nonsense")
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -156,7 +156,7 @@ def boarded(repo: Path) -> None:
         "accept.run = lambda *a, **k: sys.exit(9); sys.exit(main(['accept', *sys.argv[1:]]))"
     )
     words = [sys.executable, "-c", script, *IDS]
-    assert subprocess.run(words, cwd=repo, check=False).returncode == 9
+    assert subprocess.run(words, cwd=repo, check=False, timeout=120).returncode == 9
     assert sorted(marks(repo)) == IDS
 
 
@@ -210,7 +210,7 @@ def test_death_at_any_step_is_put_right(repo: Path) -> None:
     judged_by(repo, "true")
     for step in (2, 9, 16, 20, 24, 31):
         at = repo.with_name(f"at-{step}")
-        subprocess.run(["cp", "-a", str(repo), str(at)], check=True)
+        subprocess.run(["cp", "-a", str(repo), str(at)], check=True, timeout=60)
         die(at, step, "accept", *IDS)
         patchq("run", cwd=at)
         patchq("accept", *[id for id, state in states(at).items() if state == "proposed"], cwd=at,

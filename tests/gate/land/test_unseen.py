@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, codes, drop, patchq, report, work
 from tests.helpers.gitrepo import git, make_repo, operators_file, tip, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
@@ -33,13 +33,7 @@ def repo(tmp_path: Path) -> Path:
 
 def run(repo: Path, mode: str, text: str = EDIT, id: str = "x") -> dict[str, Any]:
     write_config(repo, f"version: 1\ntarget: main\nmode: {mode}\n")
-    drop(repo / ".patchq", {f"{id}.md": text})
-    patchq("run", cwd=repo)
-    return report(repo / ".patchq", id)
-
-
-def codes(told: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(problem["code"], problem["severity"]) for problem in told["problems"]]
+    return work(repo, **{id: text})[0]
 
 
 def hide(linked: Path) -> None:
@@ -125,10 +119,10 @@ def test_a_file_that_cannot_be_replaced_holds_its_batch(repo: Path) -> None:
     drop(repo / ".patchq", {"x.md": EDIT, "y.md": block("b.txt", "b\n", "B\n")})
     mount = f"mount --bind '{linked}/a.txt' '{linked}/a.txt'"
     alone = ("unshare", "-r", "-m", "sh", "-c")
-    if subprocess.run([*alone, mount], capture_output=True).returncode:
+    if subprocess.run([*alone, mount], capture_output=True, timeout=60).returncode:
         pytest.skip("no mount can be made here")
     run = f"'{sys.executable}' -m patchq -C '{repo}' run"
-    subprocess.run([*alone, f"{mount} && exec {run}"], check=True)
+    subprocess.run([*alone, f"{mount} && exec {run}"], check=True, timeout=120)
     stuck, good = report(repo / ".patchq", "x"), report(repo / ".patchq", "y")
     assert (stuck["state"], codes(stuck)) == ("held", [("worktree.unseen", "warning")])
     assert str(linked) in stuck["problems"][0]["message"] + stuck["problems"][0]["hint"]
@@ -145,7 +139,7 @@ def test_a_file_that_cannot_be_replaced_holds_its_batch(repo: Path) -> None:
     patchq("run", cwd=repo)
     for words in ("revert x", "accept z"):
         command = f"{mount} && exec {run.removesuffix('run')}{words}"
-        done = subprocess.run([*alone, command], capture_output=True, text=True)
+        done = subprocess.run([*alone, command], capture_output=True, text=True, timeout=120)
         assert (done.returncode, "worktree.unseen" in done.stdout + done.stderr) == (1, True)
         assert tip(repo) == before
         assert git("status", "--porcelain", cwd=linked) == ""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 
 import pytest
 
 from patchq.llm.corrections import NEW, OLD
 from tests.helpers.chat_server import ChatServer, Reply, serving
 from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 KEY = "sk-very-secret-0123456789"
@@ -133,15 +134,11 @@ def test_stopped_daemon_waits_for_no_model(repo: Path) -> None:
         configure(repo, server)
         patchq("init", cwd=repo)
         drop(repo / ".patchq", {"fix.md": RESPONSE})
-        daemon = subprocess.Popen(
-            [sys.executable, "-m", "patchq", "watch"],
-            cwd=repo,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        assert server.asked.wait(60)
-        daemon.send_signal(signal.SIGTERM)
-        said = daemon.communicate(timeout=60)[1]
+        words = [sys.executable, "-m", "patchq", "watch"]
+        with running(words, cwd=repo, stdout=DEVNULL, stderr=PIPE) as daemon:
+            assert server.asked.wait(60)
+            daemon.send_signal(signal.SIGTERM)
+            said = daemon.communicate(timeout=60)[1]
     assert daemon.returncode == 0
     told = report(repo / ".patchq", "fix")
     assert told["state"] == "rejected"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, codes, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", "c.txt": "c\n"}
@@ -208,10 +208,6 @@ def test_branch_that_is_checked_out_outlives_its_batch(repo: Path) -> None:
 
 def after(text: str, *ids: str) -> str:
     return matter(text, depends_on=f"[{', '.join(ids)}]")
-
-
-def codes(told: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(problem["code"], problem["severity"]) for problem in told["problems"]]
 
 
 def test_dependent_waits_until_the_other_has_landed(repo: Path) -> None:

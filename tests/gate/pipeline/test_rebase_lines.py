@@ -49,7 +49,6 @@ def test_where_nothing_meets_git_merges_to_nothing_else(
         return
     for name, data in (("now", now), ("before", before), ("after", after)):
         (tmp_path / name).write_bytes(data)
-    merged = subprocess.run(
-        ["git", "merge-file", "-p", "now", "before", "after"], cwd=tmp_path, capture_output=True
-    )
+    words = ["git", "merge-file", "-p", "now", "before", "after"]
+    merged = subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=60)
     assert merged.returncode or merged.stdout == text

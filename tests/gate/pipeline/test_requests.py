@@ -17,6 +17,7 @@ import pytest
 
 from tests.helpers.chat_server import Reply, Request, serving
 from tests.helpers.command import drop, patchq, report, seen
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
 
 PATIENCE = 120.0
@@ -295,16 +296,11 @@ def test_a_request_is_submitted(tmp_path: Path) -> None:
 @contextmanager
 def daemon(at: Place) -> Iterator[subprocess.Popen[bytes]]:
     """A daemon that has begun to ask, stopped in the end."""
-    process = subprocess.Popen([sys.executable, "-m", "patchq", "-q", "watch"], cwd=at.root)
-    try:
+    with running([sys.executable, "-m", "patchq", "-q", "watch"], cwd=at.root) as process:
         assert at.server.asked.wait(PATIENCE)
         yield process
-    finally:
         process.terminate()
-        try:
-            process.wait(PATIENCE)
-        finally:
-            process.kill()
+        process.wait(PATIENCE)
 
 
 def verdict(at: Place, id: str) -> dict[str, Any]:

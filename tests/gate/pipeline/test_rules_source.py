@@ -18,6 +18,7 @@ from patchq.gate.api.location import Options
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import UsageError
 from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 
 RESPONSE = block("a.txt", "one\n", "two\n")
@@ -57,11 +58,9 @@ def wait_for(seen: Callable[[], object]) -> None:
 
 def daemon(repo: Path, work: Callable[[subprocess.Popen[bytes]], None]) -> None:
     """Have a daemon serve the queue while the work is done."""
-    process = subprocess.Popen([sys.executable, "-m", "patchq", "-q", "watch"], cwd=repo)
-    try:
+    with running([sys.executable, "-m", "patchq", "-q", "watch"], cwd=repo) as process:
         wait_for(lambda: (repo / ".patchq/lock").exists() and (repo / ".patchq/lock").read_text())
         work(process)
-    finally:
         process.terminate()
         process.wait(PATIENCE)
 
@@ -227,10 +226,8 @@ def test_the_first_place_counts(places: tuple[str, ...], source: str, tmp_path: 
 
 
 def recorded(repo: Path, key: str = "target") -> str:
-    done = subprocess.run(
-        ["git", "config", "--file", ".git/config", "--no-includes", f"patchq.{key}"],
-        cwd=repo, capture_output=True, check=False,
-    )  # fmt: skip
+    words = ["git", "config", "--file", ".git/config", "--no-includes", f"patchq.{key}"]
+    done = subprocess.run(words, cwd=repo, capture_output=True, check=False, timeout=60)
     return done.stdout.decode().strip()
 
 

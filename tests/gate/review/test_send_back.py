@@ -13,15 +13,10 @@ from msgspec.structs import replace
 
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import UsageError
-from patchq.gate.git.branches.local import LocalBranches
-from patchq.gate.git.repository import Repository
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import notes
-from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.notes import Note
-from patchq.gate.pipeline.session import Session, compose
-from patchq.gate.queue import spool
-from patchq.gate.queue.engine import StoreQueue
+from patchq.gate.pipeline.session import Session
 from patchq.gate.report.document import plain
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
@@ -33,6 +28,7 @@ from patchq.gate.service.check import fsck
 from tests.helpers.command import block, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo
 from tests.helpers.outcomes import EVIL
+from tests.helpers.sessions import opened
 
 LINES = [f"line {number}\n" for number in range(1, 31)]
 TEXT = "".join(LINES)
@@ -53,12 +49,7 @@ class Desk:
         """A new process, as it were; the queue's folder is made if it is gone."""
         self.end()
         self.config = replace(self.config, **changes)
-        spool.create(self.root, None, None)
-        queue = StoreQueue(self.root)
-        repo = Repository.open(self.repo)
-        branches = LocalBranches(repo)
-        context = RepoContext(repo, queue, self.root, self.config, "main", branches)
-        self.session = compose(context)
+        self.session = opened(self.repo, self.config)
         self._opened = [self.session]
 
     def end(self) -> None:

@@ -11,7 +11,7 @@ another process made that had the batch in hand.  Only then is the rest decided 
 A push may also arrive late: its connection ended, or its process was killed and git went on.  It
 can only land where its branch still ends where the push expects it.  So while that is so, and no
 answer came, the batch has no verdict; the same commit is pushed again, by whoever recovers the
-intended verdict (`land.recovery.finish`), until the remote has answered.
+intended verdict (`land.landing.finish`), until the remote has answered.
 
 Fetched are git's own remote-tracking refs.  The branches of this repository and its work
 trees stay as they are.

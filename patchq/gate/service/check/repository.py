@@ -16,8 +16,7 @@ from patchq.gate.git.ref_files import gaps
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks import builtin, dry_start, install
-from patchq.gate.pipeline.context import branches_of
-from patchq.gate.pipeline.rules import GateRules
+from patchq.gate.pipeline.context import GateRules, branches_of
 from patchq.gate.pipeline.session import DEFAULT_IDENTITY
 from patchq.gate.report.message import trailers
 from patchq.gate.service.check import Check, Finding, Place, try_out, work_trees

@@ -97,11 +97,6 @@ DOCUMENTS = [
 ]
 
 
-@pytest.mark.parametrize("row", DOCUMENTS, ids=lambda row: row.name)
-def test_documents_about_edits_are_written(bench: Bench, row: Row) -> None:
-    check(bench, row)
-
-
 UNREADABLE = ("response.unreadable_edit",)
 SHOWN = [
     Row("text before the block", BASE, f"src/app.py\n```\nFirst:\n{BLOCK}```\n", codes=UNREADABLE),
@@ -113,11 +108,6 @@ SHOWN = [
         codes=UNREADABLE,
     ),
 ]
-
-
-@pytest.mark.parametrize("row", SHOWN, ids=lambda row: row.name)
-def test_edits_that_may_only_be_shown(bench: Bench, row: Row) -> None:
-    check(bench, row)
 
 
 FILES = [
@@ -139,11 +129,6 @@ FILES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", FILES, ids=lambda row: row.name)
-def test_files_are_written(bench: Bench, row: Row) -> None:
-    check(bench, row)
-
-
 TAUGHT = {
     "a block": EDIT,
     "a file": "FILE: src/new.py\nx = 1\nEND FILE\n",
@@ -163,6 +148,9 @@ CLOSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", CLOSED, ids=lambda row: row.name)
-def test_where_documents_end(bench: Bench, row: Row) -> None:
+ROWS = [*DOCUMENTS, *SHOWN, *FILES, *CLOSED]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_files_and_what_only_shows_edits(bench: Bench, row: Row) -> None:
     check(bench, row)

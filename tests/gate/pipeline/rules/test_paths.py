@@ -107,11 +107,6 @@ DIFFS = [
 ]
 
 
-@pytest.mark.parametrize("row", DIFFS, ids=lambda row: row.name)
-def test_the_headers_of_a_diff(bench: Bench, row: Row) -> None:
-    check(bench, row)
-
-
 # ---------------------------------------------------------------- what stands above a block
 
 AB = {"src/a.py": "one\ntwo\n", "src/b.py": "three\n", "src/c.py": "one\ntwo\n", "CHANGES": "one\n"}
@@ -125,11 +120,6 @@ ABOVE = [
     Row("both hold it", AB, f"### src/c.py\n\nIn `src/a.py`:\n\n{BLOCK}", None, UNREADABLE),
     Row("new file", AB, f"### src/b.py\n\nIn `src/n.py`:\n\n{CREATION}", None, UNREADABLE),
 ]
-
-
-@pytest.mark.parametrize("row", ABOVE, ids=lambda row: row.name)
-def test_two_paths_above_a_block(bench: Bench, row: Row) -> None:
-    check(bench, row)
 
 
 # ---------------------------------------------------------------- one file, several spellings
@@ -158,11 +148,6 @@ SEVERAL = [
 ]
 
 
-@pytest.mark.parametrize("row", SEVERAL, ids=lambda row: row.name)
-def test_one_file_in_several_spellings(bench: Bench, row: Row) -> None:
-    check(bench, row)
-
-
 # ---------------------------------------------------------------- new files like others
 
 MADE_A = {"a.py": "new\n"}
@@ -176,11 +161,6 @@ TWINS = [
         MADE_A | {"src/a.py": None},
     ),
 ]
-
-
-@pytest.mark.parametrize("row", TWINS, ids=lambda row: row.name)
-def test_a_new_file_that_is_called_like_another(bench: Bench, row: Row) -> None:
-    check(bench, row)
 
 
 # ---------------------------------------------------------------- what is elsewhere
@@ -200,3 +180,11 @@ def test_what_is_elsewhere(bench: Bench, form: Form, spelling: str) -> None:
     if form.creates:
         verdict = bench.decide(Row(spelling, FILES, form.write([NEW], style)))
         assert verdict.files is None
+
+
+ROWS = [*DIFFS, *ABOVE, *SEVERAL, *TWINS]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_which_file_is_meant(bench: Bench, row: Row) -> None:
+    check(bench, row)

@@ -205,23 +205,16 @@ WHOLE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", READINGS, ids=lambda row: row.name)
-def test_two_readings(bench: Bench, row: Row) -> None:
-    check(bench, replace(row, config=AUTO))
-
-
-@pytest.mark.parametrize("row", CALLED, ids=lambda row: row.name)
-def test_calls(bench: Bench, row: Row) -> None:
-    check(bench, replace(row, config=AUTO))
-
-
-@pytest.mark.parametrize("row", WHOLE, ids=lambda row: row.name)
-def test_whole_files(bench: Bench, row: Row) -> None:
-    check(bench, replace(row, config=AUTO))
-
-
 def test_what_a_later_call_overwrites_is_skipped_and_named(bench: Bench) -> None:
     text = messages(edit("line 1\n", "one\n"), write(TEN + "a\n"), write(TEN + "b\n"))
     edits = bench.decide(Row("", {PATH: TEN}, text)).decision.edits
     assert [edit.state for edit in edits] == ["skipped", "skipped", "applied"]
     assert [edit.cancelled_by for edit in edits] == ["2", "3", None]
+
+
+ROWS = [*READINGS, *CALLED, *WHOLE]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_order(bench: Bench, row: Row) -> None:
+    check(bench, replace(row, config=AUTO))

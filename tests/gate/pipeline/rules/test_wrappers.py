@@ -101,11 +101,6 @@ DRAFTS = [
 ]
 
 
-@pytest.mark.parametrize("row", [*STAYS, *THOUGHTS, *DRAFTS], ids=lambda row: row.name)
-def test_what_stands_round_edits(bench: Bench, row: Row) -> None:
-    check(bench, row)
-
-
 # ---------------------------------------------------------------- prefixes
 
 
@@ -160,11 +155,6 @@ PREFIXED = [
 ]
 
 
-@pytest.mark.parametrize("row", PREFIXED, ids=lambda row: row.name)
-def test_prefixes(bench: Bench, row: Row) -> None:
-    check(bench, row)
-
-
 # ---------------------------------------------------------------- a second divider
 
 SPARE = BLOCK.replace(">>>>>>>", "=======\n>>>>>>>")
@@ -172,11 +162,6 @@ DIVIDED = [
     Row("right before the end, in C", {"a.c": "x = 1\n"}, f"a.c\n{SPARE}", {"a.c": "x = 3\n"}),
     Row("in Markdown", {"a.md": "x = 1\n"}, f"a.md\n{SPARE}", None, UNREADABLE),
 ]
-
-
-@pytest.mark.parametrize("row", DIVIDED, ids=lambda row: row.name)
-def test_a_second_divider(bench: Bench, row: Row) -> None:
-    check(bench, row)
 
 
 # ---------------------------------------------------------------- a cut end
@@ -197,6 +182,9 @@ ENDS = [
 ]
 
 
-@pytest.mark.parametrize("row", ENDS, ids=lambda row: row.name)
-def test_how_a_response_ends(bench: Bench, row: Row) -> None:
+ROWS = [*STAYS, *THOUGHTS, *DRAFTS, *PREFIXED, *DIVIDED, *ENDS]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_what_stands_round_edits(bench: Bench, row: Row) -> None:
     check(bench, row)

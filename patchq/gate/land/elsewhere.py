@@ -1,18 +1,27 @@
-"""The marks of proposals that another machine made, or decided: what the rest looks for here.
+"""Work of other machines: the branches that they move, and the marks of their proposals.
 
 A mark says that a batch waits, and at which commit (`records.WAITING`).  Whoever proposes makes it
 in his own repository.  Where others propose as well, a feeder follows the reports, and who serves a
 branch for now takes the marks over from whoever served it before.
+
+Most responses speak of their own target alone.  Where several processes serve a branch each, to
+fetch the others as well would be to fetch what these land, once for each process.  So only what
+speaks of others has all of them asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.model.values import Envelope, Header
 from patchq.gate.errors import Unreachable
 from patchq.gate.git import records, refs
-from patchq.gate.pipeline.session import Session
+from patchq.gate.pipeline.process import lane_named
+from patchq.gate.pipeline.session import Session, recorded
+from patchq.gate.queue import Claim
 from patchq.gate.report.schema import Report, has_commit
 
 _LOG_LINE = "patchq: proposed elsewhere"
@@ -62,3 +71,33 @@ def _put(session: Session, marks: Mapping[str, str | None], known: Mapping[str, 
             refs.delete(session.repo, name, now)
         elif commit and commit != now and session.repo.resolve_commit(commit):
             refs.move(session.repo, name, now, commit, _LOG_LINE, session.identity())
+
+
+_ID = re.compile(r"[0-9a-fA-F]{40}")
+
+
+def learn(claims: Iterable[Claim], session: Session) -> None:
+    """Know the branches on which the verdicts depend as they are now; `errors.Unreachable`."""
+    session.branches.refresh(_lanes(claims, session))
+
+
+def _lanes(claims: Iterable[Claim], session: Session) -> Collection[str] | None:
+    found = set[str]()
+    for claim in claims if session.serves else ():
+        opened, chosen = open_response(claim.data), recorded(claim)
+        header = opened.header if isinstance(opened, Envelope) else Header()
+        if claim.request or header.depends_on or header.retries or not _has_base(header, session):
+            return None
+        found.add(lane_named(header, session.target, session.config.targets))
+        found |= {name for name in (chosen and chosen.target, _intended(claim)) if name}
+    return found or None
+
+
+def _has_base(header: Header, session: Session) -> bool:
+    """Return True if the base is a commit that is here, whatever branches and tags are called."""
+    base = header.base
+    return base is None or bool(_ID.fullmatch(base) and session.repo.resolve_commit(base))
+
+
+def _intended(claim: Claim) -> str | None:
+    return claim.intended.target if claim.intended else None

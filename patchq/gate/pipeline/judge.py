@@ -1,4 +1,9 @@
-"""The mode of a batch: it is applied, or waits for a person.
+"""Checks that every change has to pass, and the mode of a batch: applied, or waiting for a person.
+
+A response's plan, what a hook made of it, a mail that `git am` is about to commit and a commit that
+is pushed are all judged by `judge`: their paths, their size, secrets in them, their syntax.  How a
+change came about (quotes, elisions, bases) is judged before, where it is known.  A commit may hold
+what no response can say (submodules); that is refused as well.
 
 What auto mode may not do unseen waits until a person has looked at it, and what would move a branch
 that a person is working on waits for them to finish.
@@ -7,19 +12,24 @@ that a person is working on waits for them to finish.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.values import FileChange, Plan, Problem, State
+from patchq.core.model.values import FileChange, Problem, State, Tree
+from patchq.core.plan import links, syntax, targets
+from patchq.core.text import unified
 from patchq.core.text.languages import SOURCE, suffix
 from patchq.core.text.quote import visible
+from patchq.gate.config.schema import Limits
 from patchq.gate.git.checkout import Checkout, dirty, unwritable
-from patchq.gate.git.objects import BLOB, Leaf, mode_of, object_id
+from patchq.gate.git.objects import BLOB, SUBMODULE, Leaf, mode_of, object_id
 from patchq.gate.pipeline import depends, history
-from patchq.gate.pipeline.progress import Decision, Target
+from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
+from patchq.gate.report import secrecy
 from patchq.gate.report.schema import CHANGES
 
 # Warnings for which auto mode leaves a batch to a person.
@@ -29,24 +39,24 @@ HAND_IN = "hand the response in"  # the hint after a dry run, which no command c
 
 
 def touched(changes: Sequence[FileChange]) -> tuple[str, ...]:
-    """Return the paths on which something changes."""
     return tuple(path for change in changes for path in change.paths)
 
 
-def choose(
+def choose_mode(
     decision: Decision,
-    plan: Plan,
-    target: Target,
+    changes: Sequence[FileChange],
     session: Session,
     unsure: set[str] | None = None,
     known: Collection[str] = (),
+    blind: Sequence[str] = (),
 ) -> Decision:
     """Return the decision as applied or proposed, or held while its branch is in use.
 
-    `unsure` is as in `Tips`; the paths that are `known` were looked at before.
+    `unsure` is as in `Tips`; the paths that are `known` were looked at before, and `blind` is as in
+    `Plan`.
     """
-    branch, tip = target.branch, target.tip
-    paths = tuple(path for path in touched(plan.changes) if path not in known)
+    branch = decision.target
+    paths = tuple(path for path in touched(changes) if path not in known)
     if session.hooks.before or session.ask or decision.choice.dry_run:
         unsure = None  # what a hook or a person is asked about shall not be in the way later
     auto = decision.mode == "auto" and not session.config.confirm
@@ -54,7 +64,7 @@ def choose(
     asks = any(problem.code in _LOOKED_AT for problem in decision.problems)
     applied = decision.choice.accepted or (auto and not asks)
     if not decision.choice.accepted:
-        reasons = list(_reasons(decision, plan, paths, tip, session))
+        reasons = list(_reasons(decision, changes, paths, blind, session))
         if reasons:
             new = (reason for reason in reasons if reason not in decision.problems)
             decision = replace(decision, problems=(*decision.problems, *new))
@@ -67,8 +77,8 @@ def choose(
     follows, looks = False, not applied or unsure is None or not unsure.isdisjoint(paths)
     for checkout in session.branches.checkouts(branch):
         follows = applied
-        wanted = _wanted(plan.changes) if looks else None
-        left_behind = list(_left_behind(decision, checkout, tip, paths, wanted))
+        wanted = _wanted(changes) if looks else None
+        left_behind = list(_left_behind(decision, checkout, paths, wanted))
         decision = replace(decision, problems=(*decision.problems, *left_behind))
         applied = applied and not left_behind
     if applied and looks and unsure is not None:
@@ -97,7 +107,6 @@ def cannot_follow(checkout: Checkout, paths: Sequence[str], then: str) -> Proble
 
 
 def _wanted(changes: Sequence[FileChange]) -> dict[str, Leaf | None]:
-    """Return the leaves that the changes put at their paths."""
     found = dict[str, Leaf | None]((path, None) for path in touched(changes))
     for change in changes:
         if change.after is not None:
@@ -108,7 +117,6 @@ def _wanted(changes: Sequence[FileChange]) -> dict[str, Leaf | None]:
 def _left_behind(
     decision: Decision,
     checkout: Checkout,
-    tip: str,
     paths: tuple[str, ...],
     wanted: Mapping[str, Leaf | None] | None,
 ) -> Iterator[Problem]:
@@ -121,17 +129,20 @@ def _left_behind(
         yield problem
         return
     # It is where the branch is, not where that will be once those before it have landed.
-    there = checkout.repo.branch_tip(checkout.branch) or tip
+    there = checkout.repo.branch_tip(checkout.branch) or decision.tip
     for path in dirty(checkout, there, paths, wanted) if wanted is not None else ():
         message = f"{path} has uncommitted changes in the work tree {checkout.workdir}"
         yield _to_review(decision, "worktree.dirty", message, path)
 
 
 def _reasons(
-    decision: Decision, plan: Plan, paths: tuple[str, ...], tip: str, session: Session
+    decision: Decision,
+    changes: Sequence[FileChange],
+    paths: Sequence[str],
+    blind: Sequence[str],
+    session: Session,
 ) -> Iterator[Problem]:
-    """Yield the reasons for which a person has to look first."""
-    for change in plan.changes:
+    for change in changes:
         for path in change.paths:
             if session.policy.taken_out(path):
                 continue
@@ -142,11 +153,11 @@ def _reasons(
                 why = reason and f"is changed, and {reason}"
             if why:
                 yield _to_review(decision, "path.review", f"{path} {why}", path)
-    deleted = {change.path for change in plan.changes if change.after is None}
+    deleted = {change.path for change in changes if change.after is None}
     everything = (
         bool(deleted)
-        and len(deleted) == len(plan.changes)
-        and deleted.issuperset(session.repo.tree(tip).paths())
+        and len(deleted) == len(changes)
+        and deleted.issuperset(session.repo.tree(decision.tip).paths())
     )
     if everything or len(deleted) > MOST_DELETED:
         rest = "and nothing is left" if everything else f"more than {MOST_DELETED}"
@@ -157,10 +168,10 @@ def _reasons(
         message = f"a person asked for changes of {asked.id}, and has not seen this answer"
         yield _to_review(decision, CHANGES, message)
     if decision.base is None or decision.base.how != "declared":
-        for path in plan.blind:
+        for path in blind:
             message = (
                 f"{path} is changed without a word of what it held, and the response declares no "
-                f"`base`{history.last_touch(session.repo, tip, path)}"
+                f"`base`{history.last_touch(session.repo, decision.tip, path)}"
             )
             yield _to_review(decision, "base.unknown", message, path)
 
@@ -184,3 +195,82 @@ def _to_review(decision: Decision, code: str, message: str, path: str | None = N
     if decision.choice.dry_run:  # there is no batch yet that anybody could accept
         hint = "once the response is handed in, it waits until a person has looked at it"
     return Problem(code, message, hint, severity="warning", path=path)
+
+
+class Judgement(Struct, frozen=True):
+    """Problems of changes, errors or else warnings, with their diff."""
+
+    problems: tuple[Problem, ...]
+    diff: str = ""
+
+    @property
+    def errors(self) -> list[Problem]:
+        return [problem for problem in self.problems if problem.severity == "error"]
+
+
+def judge(changes: Sequence[FileChange], before: Tree, session: Session) -> Judgement:
+    """Return what speaks against changes of a tree; the first kind that is found decides."""
+    sizes = ((change.path, len(change.after)) for change in changes if change.after is not None)
+    if flaws := (
+        *over_limits(len(changes), sizes, session.config.limits),
+        *targets.misplaced(changes, before, session.rules),
+        *links.flaws(changes, before, session.rules),
+    ):
+        return Judgement(flaws)
+    diff = unified.unified(changes)
+    if secrets := (
+        *secrecy.in_paths(changes),
+        *secrecy.in_diff(diff),
+        *secrecy.in_bytes(changes),
+    ):
+        return Judgement(secrets, diff)
+    judged = [change for change in changes if session.rules.judged(change.path)]
+    return Judgement(syntax.broken(judged), diff)
+
+
+def checked(decision: Decision, changes: Sequence[FileChange], session: Session) -> Decision:
+    """Return the decision with the diff of the changes, ended where these are refused."""
+    if not changes:
+        return decision.with_verdict("duplicate")
+    judgement = judge(changes, session.repo.tree(decision.tip), session)
+    problems = (*decision.problems, *judgement.problems)
+    decision = replace(decision, diff=judgement.diff, problems=problems)
+    if judgement.errors:
+        return decision.with_verdict("rejected")
+    return replace(decision, changes=tuple(changes)) if decision.choice.dry_run else decision
+
+
+def over_limits(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) -> Iterator[Problem]:
+    """Yield problems with so many files, and with the first that has too many bytes."""
+    if count > limits.files:
+        yield Problem(
+            "response.too_large",
+            f"{count} files would change, more than `limits.files` ({limits.files})",
+            "send the changes in several parts",
+        )
+    if problem := targets.too_large(sizes, limits.file_bytes):
+        yield problem
+
+
+def secrets_in_words(text: str, author: str) -> tuple[Problem, ...]:
+    in_message = secrecy.in_text(text, "the commit message")
+    return (*in_message, *secrecy.in_text(author, "the author"))
+
+
+def judge_commit(
+    session: Session, parent: str, commit: str, among: Collection[str] | None = None
+) -> Judgement:
+    """Return the judgement on a commit that patchq did not make, as a change of its parent.
+
+    Of its changes only those of the paths `among` count, if any are given.
+    """
+    repo = session.repo
+    changes = repo.file_changes(parent, commit)
+    chosen = tuple(change for change in changes if among is None or change.path in among)
+    judgement = judge(chosen, repo.tree(parent), session)
+    odd = []
+    for path, (_, after) in repo.changes(parent, commit).items():
+        if after and after[0] == SUBMODULE and (among is None or path in among):
+            message = f"{path} would be a submodule, which no change may make"
+            odd.append(Problem("path.not_a_file", message, "leave it out", path=path))
+    return replace(judgement, problems=(*odd, *judgement.problems))
