@@ -139,9 +139,13 @@ class Database(ABC):
         """Return the first value of each row."""
         return [row[0] for row in self.all(statement, **values)]
 
+    def value(self, statement: str, **values: object) -> Any | None:
+        """Return the first value of the first row."""
+        return next(iter(self.column(statement, **values)), None)
+
     def recall(self, key: str) -> str | None:
         """Return what was remembered under the key."""
-        return next(iter(self.column("select value from meta where key = :key", key=key)), None)
+        return self.value("select value from meta where key = :key", key=key)
 
     def remember(self, key: str, value: str) -> None:
         """Keep a small text for later processes."""
@@ -158,9 +162,9 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def is_storable(id: str) -> bool:
-    """Return true if there can be such an id at all."""
-    return storable(id) == id and valid(id)
+def known_id(id: str) -> str:
+    """Return the id, or an empty one where no database takes it, or no batch can have it."""
+    return id if storable(id) == id and valid(id) else ""
 
 
 class KnownBatches:
@@ -227,12 +231,12 @@ class KnownBatches:
 
     def past(self, id: str) -> Past | None:
         """Return what is left of a batch that was forgotten."""
-        row = self._row(id, "verdict, ended, other, code, state")
-        return (
-            Past(row[0], int(row[1]), row[2], row[3])
-            if row and row[0] and row[4] == "gone"
-            else None
+        row = self.store.one(
+            "select verdict, ended, other, code from responses"
+            " where id = :id and state = 'gone' and verdict is not null",
+            id=known_id(id),
         )
+        return Past(row[0], int(row[1]), row[2], row[3]) if row else None
 
     def token(self, id: str) -> str | None:
         """Return the claim that the id was given to."""
@@ -242,14 +246,9 @@ class KnownBatches:
         """Return true if the id was ever given."""
         return self.token(id) is not None
 
-    def _row(self, id: str, columns: str) -> Row | None:
-        if not is_storable(id):
-            return None
-        return self.store.one(f"select {columns} from responses r where id = :id", id=id)
-
     def _column(self, id: str, column: str) -> Any | None:
-        row = self._row(id, column)
-        return row[0] if row else None
+        statement = f"select {column} from responses r where id = :id"
+        return self.store.value(statement, id=known_id(id))
 
     def _paper(self, id: str, kind: str) -> bytes | None:
         paper = f"select data from papers p where p.number = r.number and p.kind = '{kind}'"

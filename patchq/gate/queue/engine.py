@@ -162,11 +162,12 @@ class StoreQueue(QueueEngine):
             raise fault from error
 
     def leave(self, claim: Claim) -> None:
-        """Leave an adopted claim to whoever holds the queue's lock."""
+        """Leave a claim to whoever holds the queue's lock, and recovers it."""
         self.store.run(
             "update responses set session = null, adopted = 0 where token = :token",
             token=claim.token,
         )
+        self._own.discard(claim.token)
 
     # What is in hand.
 
@@ -219,30 +220,26 @@ class StoreQueue(QueueEngine):
             if state in ("held", "ending"):
                 continue
             if token and not known and whole == name:
-                self._enter_again(token, name.removeprefix(f"{token}."))
+                with self.together():
+                    claim = self._read_entry(token, name.removeprefix(f"{token}."))
+                    self._enter(claim)
+                    self.leave(claim)
             elif whole != name or (over if known and known == token else id != whole):
                 with suppress(IsADirectoryError):  # `patchq fsck` says so
                     self.outbox.active.remove(name)
         self._scanned = True
 
-    def _enter_again(self, token: str, name: str) -> None:
-        with self.together():
-            self._enter(self._read_entry(token, name))
-            self.store.run("update responses set session = null where token = :token", token=token)
-        self._own.discard(token)
-
     @disk_faults
     def _me(self) -> int:
         if not self._session:
-            row = self.store.one(
+            number = self.store.value(
                 "insert into sessions (host, pid, began) values (:host, :pid, :began)"
                 " returning number",
                 host=socket.gethostname(),
                 pid=os.getpid(),
                 began=time.time(),
             )
-            assert row
-            self._session = int(row[0])
+            self._session = int(number or 0)
             if self.store.root is not None:
                 self._session_lock = store.hold(self.store.root, self._session)
         return self._session
@@ -271,8 +268,8 @@ class StoreQueue(QueueEngine):
                 failed = failed or error
                 continue
             self._written.append(number)
-        if numbers and self.store.root:
-            store.ring(self.store.root)
+        if numbers:
+            store.ring(self.root)
         if failed:
             raise spool.fault(failed) from failed
 
@@ -325,11 +322,10 @@ class StoreQueue(QueueEngine):
     def last_landing(self) -> float | None:
         """The time at which a batch last landed."""
         states = ", ".join(f"'{state}'" for state in sorted(LANDED))
-        row = self.store.one(
+        return self.store.value(
             "select ended from responses where ending is not null"
             f" and verdict in ({states}) order by ending desc limit 1"
         )
-        return row[0] if row else None
 
     # A store that was lost.
 

@@ -36,7 +36,7 @@ from patchq.gate.queue.database import (
     KnownBatches,
     Row,
     Taken,
-    is_storable,
+    known_id,
 )
 from patchq.gate.queue.inbox import claim_of
 from patchq.gate.queue.spool import tokens, valid
@@ -440,7 +440,7 @@ class QueueEngine(KnownBatches, ABC):
     def forget(self, *ids: str) -> None:
         """Remove responses and reports of ended batches; ids and digests stay known."""
         with self.together():
-            for id in filter(is_storable, ids):
+            for id in map(known_id, ids):
                 row = self.store.one(
                     "update responses set state = 'gone', proposed = null,"
                     " shown = case when feeder is null then 0 else 1 end"

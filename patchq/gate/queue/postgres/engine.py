@@ -303,8 +303,7 @@ class PostgresQueue(QueueEngine):
             self._feeder = before
 
     def feeder_of(self, id: str) -> str | None:
-        row = self.store.one("select feeder from responses where id = :id", id=id)
-        return row[0] if row else None
+        return self._column(id, "feeder")
 
     # Waiting.
 

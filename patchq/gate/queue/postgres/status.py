@@ -112,7 +112,7 @@ def look(database: str, *, writes: bool = False) -> ClusterState:
 
 def lane_of(server: DatabaseServer, id: str) -> str | None:
     """Return the lane of a batch, which another machine may have entered."""
-    return next(iter(server.column("select lane from responses where id = :id", id=id)), None)
+    return server.value("select lane from responses where id = :id", id=id)
 
 
 def ask(
