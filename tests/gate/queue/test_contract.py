@@ -7,19 +7,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pytest
 
 from patchq.core.model.values import State
 from patchq.gate.errors import Busy, DiskFault, QueueLocked
-from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.queue.spool import create
-from patchq.gate.report.document import with_state
-from patchq.gate.report.schema import Report
-from tests.helpers.outcomes import Outcome, to_json
+from tests.helpers.claims import claimed, finish, hold, report
 
 Known = Callable[[str], bool]
 LIMIT = 1000
@@ -67,22 +64,6 @@ def queue(again: Open) -> QueueEngine:
     return queue
 
 
-def report(claim: Claim, id: str, state: State = "applied", **more: Any) -> Report:
-    return with_state(to_json(Outcome(id, state, claim.source, "review")), state, **more)
-
-
-def one(queue: QueueEngine, data: bytes = b"text", name: str = "fix.md") -> Claim:
-    queue.submit(data, name)
-    [claim] = queue.claim(1)
-    return claim
-
-
-def finish(queue: QueueEngine, claim: Claim, state: State = "applied") -> str:
-    id = queue.reserve(claim, claim.source.name.partition(".")[0])
-    queue.publish(claim, report(claim, id, state), "# page\n")
-    return id
-
-
 def test_a_response_comes_out_as_it_went_in(queue: QueueEngine) -> None:
     assert queue.submit(b"a\0b\r\n", "fix.md") == "fix.md"
     assert queue.depth() == 1
@@ -98,9 +79,9 @@ def test_a_response_comes_out_as_it_went_in(queue: QueueEngine) -> None:
 
 def test_what_is_forgotten_leaves_its_id_and_its_source(queue: QueueEngine, again: Open) -> None:
     assert queue.ended("fix") is None
-    claim = one(queue)
+    claim = claimed(queue)
     id = finish(queue, claim)
-    kept = finish(queue, one(queue, b"other", "other.md"), "rejected")
+    kept = finish(queue, claimed(queue, b"other"), "other", "rejected")
     assert abs((queue.ended(id) or 0) - time.time()) < 1000
     queue.forget(id)
     queue.forget(id)
@@ -109,13 +90,13 @@ def test_what_is_forgotten_leaves_its_id_and_its_source(queue: QueueEngine, agai
     assert list(queue.ids()) == [kept]
     assert queue.body(kept) == b"other"
     assert list(queue.by_source(claim.source.sha256)) == [id]
-    assert queue.reserve(one(queue), "fix") == "fix-2"
+    assert queue.reserve(claimed(queue), "fix") == "fix-2"
 
 
 def test_the_newest_come_first_whatever_was_forgotten(queue: QueueEngine) -> None:
-    ids = [finish(queue, one(queue, b"%d" % n, "fix.md")) for n in range(4)]
-    held = one(queue, b"held", "fix.md")
-    queue.hold(held, report(held, queue.reserve(held, "fix"), "held"), "")
+    ids = [finish(queue, claimed(queue, b"%d" % n, "fix.md")) for n in range(4)]
+    held = claimed(queue, b"held", "fix.md")
+    hold(queue, held)
     queue.forget(*ids[:2])
     assert list(queue.newest()) == ["fix-5", *reversed(ids)]
     past = queue.past("fix")
@@ -135,7 +116,7 @@ def test_claims_come_oldest_first_and_no_more_than_asked(queue: QueueEngine) -> 
 
 
 def test_a_response_over_the_limit_is_not_read(queue: QueueEngine) -> None:
-    claim = one(queue, b"x" * 1001)
+    claim = claimed(queue, b"x" * 1001)
     assert claim.problem is not None
     assert claim.problem.code == "response.too_large"
     assert claim.data == b""
@@ -154,7 +135,7 @@ def test_only_one_empties_the_inbox(again: Open) -> None:
 
 
 def test_an_id_is_never_given_twice(queue: QueueEngine) -> None:
-    claims = [one(queue, b"%d" % number) for number in range(12)]
+    claims = [claimed(queue, b"%d" % number) for number in range(12)]
     ids = [queue.reserve(claim, "fix") for claim in claims]
     assert ids == ["fix", *(f"fix-{number}" for number in range(2, 13))]
     assert [queue.reserve(claim, "fix") for claim in claims] == ids
@@ -162,25 +143,25 @@ def test_an_id_is_never_given_twice(queue: QueueEngine) -> None:
 
 def test_an_id_stays_used_after_its_verdict_and_after_a_restart(again: Open) -> None:
     first = again()
-    assert finish(first, one(first)) == "fix"
+    assert finish(first, claimed(first)) == "fix"
     first.close()
     second = again()
-    assert finish(second, one(second)) == "fix-2"
+    assert finish(second, claimed(second)) == "fix-2"
 
 
 def test_an_id_that_the_repository_knows_is_taken(again: Open) -> None:
     queue = again(is_known=lambda id: id in ("fix", "fix-2"))
-    assert queue.reserve(one(queue), "fix") == "fix-3"
+    assert queue.reserve(claimed(queue), "fix") == "fix-3"
 
 
 def test_a_numbered_id_stays_within_100_bytes(queue: QueueEngine) -> None:
     long = "x" * 100
-    assert queue.reserve(one(queue), long) == long
-    assert queue.reserve(one(queue), long) == "x" * 98 + "-2"
+    assert queue.reserve(claimed(queue), long) == long
+    assert queue.reserve(claimed(queue), long) == "x" * 98 + "-2"
 
 
 def test_no_body_can_have_the_name_of_a_report(queue: QueueEngine) -> None:
-    plain, tricky = one(queue, b"1", "x.json"), one(queue, b"2", "x.report.json")
+    plain, tricky = claimed(queue, b"1", "x.json"), claimed(queue, b"2", "x.report.json")
     assert queue.reserve(tricky, "x.report") == "x.report-2"
     assert queue.reserve(plain, "x") == "x"
     queue.publish(tricky, report(tricky, "x.report-2"), "")
@@ -192,8 +173,8 @@ def test_no_body_can_have_the_name_of_a_report(queue: QueueEngine) -> None:
 @pytest.mark.parametrize("state", ["applied", "rejected"])
 def test_a_verdict_ends_the_claim(again: Open, state: State) -> None:
     queue = again()
-    claim = one(queue)
-    id = finish(queue, claim, state)
+    claim = claimed(queue)
+    id = finish(queue, claim, state=state)
     assert queue.load(id) == report(claim, id, state)
     assert queue.body(id) == b"text"
     assert list(queue.ids()) == [id]
@@ -203,7 +184,7 @@ def test_a_verdict_ends_the_claim(again: Open, state: State) -> None:
 
 def test_a_dead_owners_claims_come_back_in_order(again: Open) -> None:
     dead = again()
-    claims = [one(dead, b"%d" % number, f"{number}.md") for number in range(3)]
+    claims = [claimed(dead, b"%d" % number, f"{number}.md") for number in range(3)]
     id = dead.reserve(claims[1], "fix")
     dead.intend(claims[1], report(claims[1], id, commit="c"))
     reserved = dead.reserve(claims[2], "fix")
@@ -224,7 +205,7 @@ def test_a_dead_owners_claims_come_back_in_order(again: Open) -> None:
 
 def test_a_held_batch_waits_with_its_report(again: Open) -> None:
     queue = again()
-    claim = one(queue)
+    claim = claimed(queue)
     queue.intend(claim, report(claim, queue.reserve(claim, "fix")))
     queue.hold(claim, report(claim, "fix", "held"), "# waits\n")
     assert queue.load("fix") == report(claim, "fix", "held")
@@ -254,8 +235,8 @@ def test_a_held_batch_waits_with_its_report(again: Open) -> None:
 
 def test_of_two_who_decide_on_a_held_batch_one_wins(again: Open) -> None:
     daemon, command = again(), again()
-    claim = one(daemon)
-    daemon.hold(claim, report(claim, daemon.reserve(claim, "fix"), "held"), "")
+    claim = claimed(daemon)
+    hold(daemon, claim)
     [mine], [theirs] = daemon.held(), command.held()
     command.publish(theirs, report(theirs, "fix", "discarded"), "")
     with pytest.raises(Busy):
@@ -266,8 +247,8 @@ def test_of_two_who_decide_on_a_held_batch_one_wins(again: Open) -> None:
 
 def test_who_means_to_end_a_held_batch_is_alone_with_it(again: Open) -> None:
     daemon, command = again(), again()
-    claim = one(daemon)
-    daemon.hold(claim, report(claim, daemon.reserve(claim, "fix"), "held"), "")
+    claim = claimed(daemon)
+    hold(daemon, claim)
     [mine], [theirs] = daemon.held(), command.held()
     daemon.intend(mine, report(mine, "fix"))
     with pytest.raises(Busy):
@@ -292,11 +273,11 @@ def test_a_choice_stays_with_its_response(again: Open) -> None:
     command.close()
     [back] = daemon.recover()
     assert back.choice == choice
-    daemon.hold(back, report(back, daemon.reserve(back, "fix"), "held"), "")
+    hold(daemon, back)
     [held] = daemon.held()
     assert held.choice == choice
     finish(daemon, held)
-    assert finish(daemon, one(daemon)) == "fix-2"
+    assert finish(daemon, claimed(daemon)) == "fix-2"
     assert daemon.recover() == []
 
 
@@ -316,7 +297,7 @@ def test_an_adopted_response_that_is_held_passes_to_the_daemon(again: Open) -> N
     daemon, command = again(), again()
     daemon.acquire()
     claim = command.adopt(b"text", "fix.md")
-    command.hold(claim, report(claim, command.reserve(claim, "fix"), "held"), "")
+    hold(command, claim)
     assert daemon.held() == []
     assert [held.id for held in command.held()] == ["fix"]
     command.close()
@@ -324,8 +305,8 @@ def test_an_adopted_response_that_is_held_passes_to_the_daemon(again: Open) -> N
 
 
 def test_later_states_replace_the_report(queue: QueueEngine) -> None:
-    claim = one(queue)
-    id = finish(queue, claim, "proposed")
+    claim = claimed(queue)
+    id = finish(queue, claim, state="proposed")
     queue.rewrite(report(claim, id, "accepted"), "# accepted\n")
     assert queue.load(id) == report(claim, id, "accepted")
     assert queue.body(id) == b"text"

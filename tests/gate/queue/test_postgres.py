@@ -9,20 +9,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import psycopg
 import pytest
 
-from patchq.core.model.values import State
 from patchq.gate.errors import DatabaseFault, LaneLost
 from patchq.gate.queue import Claim
 from patchq.gate.queue.postgres.database import migrate
 from patchq.gate.queue.postgres.engine import PostgresQueue
-from patchq.gate.report.schema import Report
 from tests.helpers import postgres
-from tests.helpers.outcomes import Outcome, to_json
+from tests.helpers.claims import finish, hold, report
+from tests.helpers.ending import line_of, running
 
 Open = Callable[..., PostgresQueue]
 OWNER = """
@@ -62,16 +61,6 @@ def again(database: str) -> Iterator[Open]:
         queue.close()
 
 
-def report(claim: Claim, id: str, state: State = "applied") -> Report:
-    return to_json(Outcome(id, state, claim.source, "review"))
-
-
-def finish(queue: PostgresQueue, claim: Claim) -> str:
-    id = queue.reserve(claim, "fix")
-    queue.publish(claim, report(claim, id), "")
-    return id
-
-
 def soon(holds: Callable[[], bool]) -> None:
     until = time.monotonic() + 60
     while not holds():
@@ -108,7 +97,7 @@ def test_a_lane_in_which_nothing_is_left_is_free_while_its_owner_waits(again: Op
     finish(one, claim)
     one.wait(0)
     [claim] = two.claim(9)
-    two.hold(claim, report(claim, two.reserve(claim, "fix"), "held"), "")
+    hold(two, claim)
     two.wait(0)
     one.submit(b"a 3", "x.md")
     assert one.claim(9) == [], "the owner of what is held keeps the lane"
@@ -170,7 +159,7 @@ def test_a_lane_with_nothing_but_held_batches_gets_another_owner(again: Open) ->
     one, two = again(), again()
     one.submit(b"a 1", "x.md")
     [claim] = one.claim(9)
-    one.hold(claim, report(claim, one.reserve(claim, "fix"), "held"), "")
+    hold(one, claim)
     assert not two.lanes.orphaned()
     one.close()
     assert two.lanes.orphaned()
@@ -179,17 +168,13 @@ def test_a_lane_with_nothing_but_held_batches_gets_another_owner(again: Open) ->
     assert not two.lanes.orphaned()
 
 
-def owner(database: str, times: int = 0, code: str = "") -> subprocess.Popen[str]:
+@contextmanager
+def owner(database: str, times: int = 0, code: str = "") -> Iterator[subprocess.Popen[str]]:
     """A process that has claimed everything; what it says next is how the code ended, so often."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", OWNER, database, str(times), code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout
-    assert process.stdout.readline() == "1\n"
-    return process
+    words, pipe = [sys.executable, "-c", OWNER, database, str(times), code], subprocess.PIPE
+    with running(words, stdin=pipe, stdout=pipe, text=True) as process:
+        assert line_of(process.stdout) == "1\n"
+        yield process
 
 
 def recovered(queue: PostgresQueue) -> list[Claim]:
@@ -204,11 +189,6 @@ def recovered(queue: PostgresQueue) -> list[Claim]:
     return claims
 
 
-def ended(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    process.communicate(timeout=60)
-
-
 @pytest.mark.parametrize(
     ("write", "decided"),
     [("queue.publish(claim, report, '')", True), ("queue.intend(claim, report)", False)],
@@ -219,14 +199,13 @@ def test_a_frozen_owner_that_wakes_writes_nothing(
 ) -> None:
     queue = again(takeover_seconds=0.4)
     queue.submit(b"a 1", "x.md")
-    process = owner(database, 2, ZOMBIE + write)
-    assert process.stdin
-    os.kill(process.pid, signal.SIGSTOP)
-    [claim] = recovered(queue)
-    if decided:
-        finish(queue, claim)
-    os.kill(process.pid, signal.SIGCONT)
-    said, _ = process.communicate("go\n", timeout=60)
+    with owner(database, 2, ZOMBIE + write) as process:
+        os.kill(process.pid, signal.SIGSTOP)
+        [claim] = recovered(queue)
+        if decided:
+            finish(queue, claim)
+        os.kill(process.pid, signal.SIGCONT)
+        said, _ = process.communicate("go\n", timeout=60)
     assert set(said.split()) <= {"DatabaseFault", "LaneLost"}
     assert len(said.split()) == 2
     assert queue.load("zombie") is None
@@ -239,12 +218,11 @@ def test_a_frozen_owner_that_wakes_writes_nothing(
 def test_an_owner_that_beats_is_not_taken_over(again: Open, database: str) -> None:
     queue = again(takeover_seconds=2)  # many of its beats, so that one may come late
     queue.submit(b"a 1", "x.md")
-    process = owner(database)
-    until = time.monotonic() + 2.5
-    while time.monotonic() < until:
-        assert not queue.lanes.orphaned()
-        assert queue.recover() == []
-    ended(process)
+    with owner(database):
+        until = time.monotonic() + 2.5
+        while time.monotonic() < until:
+            assert not queue.lanes.orphaned()
+            assert queue.recover() == []
     assert [claim.data for claim in recovered(queue)] == [b"a 1"]
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from patchq.gate.errors import Busy, DiskFault, LaneLost
-from patchq.gate.queue import Claim, store
+from patchq.gate.errors import DiskFault, LaneLost
+from patchq.gate.queue import store
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.events import Events
-from patchq.gate.queue.spool import create
-from patchq.gate.report.document import plain, with_state
-from patchq.gate.report.schema import Report
-from tests.helpers.outcomes import Outcome, to_json
+from patchq.gate.queue.shelf import Shelf
+from patchq.gate.queue.spool import create, digest
+from patchq.gate.report.document import plain
+from tests.helpers.claims import claimed, finish, report
 from tests.helpers.stores import sql
 
 
@@ -32,22 +33,6 @@ def reopened(root: Path) -> StoreQueue:
     return queue
 
 
-def claimed(queue: StoreQueue, name: str = "x.md") -> Claim:
-    queue.submit(b"text", name)
-    (claim,) = queue.claim(1)
-    return claim
-
-
-def report(claim: Claim, id: str = "x") -> Report:
-    return to_json(Outcome(id, "applied", claim.source, "review"))
-
-
-def publish(queue: StoreQueue) -> Claim:
-    claim = claimed(queue)
-    queue.publish(claim, report(claim, queue.reserve(claim, "x")), "# page\n")
-    return claim
-
-
 def test_g13_response_whose_row_was_lost_is_entered_again(root: Path) -> None:
     with closing(reopened(root)) as queue:
         claim = claimed(queue)
@@ -61,9 +46,9 @@ def test_g13_response_whose_row_was_lost_is_entered_again(root: Path) -> None:
 def test_g13_what_belongs_to_a_held_batch_whose_row_was_lost_goes(root: Path) -> None:
     like_a_claim = "0000000000000000-1.y"
     with closing(reopened(root)) as queue:
-        claim, kept = claimed(queue), claimed(queue, "y.md")
+        claim, kept = claimed(queue), claimed(queue, name="y.md")
         for each, id in ((claim, "x"), (kept, like_a_claim)):
-            held = with_state(report(each, queue.reserve(each, id)), "held")
+            held = report(each, queue.reserve(each, id), "held")
             queue.hold(each, held, "# waits\n")
         sql(root, "delete from responses where number = 1")
         sql(root, "delete from papers where number = 1")
@@ -86,7 +71,7 @@ def test_g13_what_belongs_to_a_held_batch_whose_row_was_lost_goes(root: Path) ->
 
 def test_verdict_without_its_files_is_shown_again(root: Path) -> None:
     with closing(reopened(root)) as queue:
-        publish(queue)
+        finish(queue, claimed(queue), "x")
     for path in root.glob("done/*"):
         path.write_bytes(b"")
     with closing(reopened(root)) as queue:
@@ -101,11 +86,11 @@ def test_files_count_as_shown_only_after_a_later_flush(root: Path) -> None:
         return [row[0] for row in sql(root, "select shown from responses order by number")]
 
     with closing(reopened(root)) as queue:
-        publish(queue)
-        claimed(queue, "y.md")
+        finish(queue, claimed(queue), "x")
+        claimed(queue, name="y.md")
         assert shown() == [0, 1]
         queue.sync()
-        claimed(queue, "z.md")
+        claimed(queue, name="z.md")
         assert shown() == [1, 1, 1]
 
 
@@ -137,7 +122,7 @@ def test_who_was_taken_over_changes_nothing(root: Path) -> None:
 
 def test_events_go_on_in_a_store_that_is_made_again(root: Path) -> None:
     with closing(reopened(root)) as queue:
-        publish(queue)
+        finish(queue, claimed(queue), "x")
     last = Events(root).last
     for path in root.glob("store.db*"):
         path.unlink()
@@ -149,19 +134,6 @@ def test_events_go_on_in_a_store_that_is_made_again(root: Path) -> None:
         assert queue.body("x") == b"text"
         assert [event["batch"] for event in Events(root, last).read()] == ["x"]
         assert queue.reserve(claimed(queue), "x") == "x-2"
-
-
-def test_locked_store_is_busy_and_nothing_is_lost(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store, "BUSY_SECONDS", 0.05)
-    with closing(reopened(root)) as queue, closing(sqlite3.connect(root / store.STORE)) as other:
-        queue.submit(b"text", "x.md")
-        other.execute("begin immediate")
-        with pytest.raises(Busy, match="locked"):
-            queue.claim(1)
-        other.rollback()
-        assert [claim.data for claim in queue.recover()] == [b"text"]
 
 
 def test_store_that_is_removed_under_a_process_stops_it(root: Path) -> None:
@@ -185,3 +157,21 @@ def test_statements_use_the_indices(root: Path) -> None:
         for index, statement in plans.items():
             plan = sql(root, f"explain query plan {statement}")
             assert any(index in row[-1] for row in plan), (index, plan)
+
+
+def test_values_are_bounded_and_the_latest_stay(tmp_path: Path) -> None:
+    shelf, other = Shelf(tmp_path, "pass", 10), Shelf(tmp_path, "answer", 10)
+    shelf.put("0", b"no store yet")
+    assert shelf.get("0") is None
+    create(tmp_path)
+    with closing(StoreQueue(tmp_path)):
+        other.put("29", b"other")
+        for number in range(30):
+            shelf.put(str(number), b"%d" % number)
+        assert [shelf.get(str(number)) for number in (19, 20, 29)] == [None, b"20", b"29"]
+        assert other.get("29") == b"other"
+
+
+@given(st.lists(st.text(max_size=3), max_size=4), st.lists(st.text(max_size=3), max_size=4))
+def test_no_two_lists_share_a_name(one: list[str], other: list[str]) -> None:
+    assert (digest(*one) == digest(*other)) == (one == other)
