@@ -88,18 +88,14 @@ def judged(tmp_path: Path, how: str, expect: str = "exact") -> tuple[int, dict[s
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        ("other bytes", "other content: pkg/a.py"),
-        ("other path", "other content: extra"),
-        ("mode", "other content: pkg/a.py"),
-        ("no parent", "is not one commit on main"),
-        ("main", "main was moved"),
-        ("work tree", "the work tree was touched"),
+        ("other bytes", "other content: pkg/a.py"), ("other path", "other content: extra"),
+        ("mode", "other content: pkg/a.py"), ("no parent", "is not one commit on main"),
+        ("main", "main was moved"), ("work tree", "the work tree was touched"),
         ("refuse, but leave a ref", "refused, but left refs/heads/patchq/case-0"),
-        ("two verdicts", "2 verdicts"),
-        ("crash", "0 verdicts (exit 1); it said: boom"),
+        ("two verdicts", "2 verdicts"), ("crash", "0 verdicts (exit 1); it said: boom"),
         ("report", "a report is not JSON"),
     ],
-)
+)  # fmt: skip
 def test_the_corpus_judge_catches(tmp_path: Path, how: str, why: str) -> None:
     code, result = judged(tmp_path, how)
     assert (code, result["outcome"]) == (1, "wrong")
@@ -109,13 +105,11 @@ def test_the_corpus_judge_catches(tmp_path: Path, how: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("how", "expect", "outcome", "code"),
     [
-        ("right", "exact", "exact", 0),
-        ("right", "exact_or_refuse", "exact", 0),
-        ("refuse", "refuse", "refused", 0),
-        ("refuse", "exact_or_refuse", "refused", 0),
+        ("right", "exact", "exact", 0), ("right", "exact_or_refuse", "exact", 0),
+        ("refuse", "refuse", "refused", 0), ("refuse", "exact_or_refuse", "refused", 0),
         ("refuse", "exact", "refused", 1),
     ],
-)
+)  # fmt: skip
 def test_the_corpus_judge_lets_pass_what_a_case_allows(
     tmp_path: Path, how: str, expect: str, outcome: str, code: int
 ) -> None:

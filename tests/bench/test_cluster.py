@@ -72,16 +72,11 @@ def test_it_judges_the_reports_by_what_landed(fleet: Fleet) -> None:
         *(
             pytest.param(row, marks=pytest.mark.slow)
             for row in (
-                "^[^,]*, kill -9$",
-                "stopped",
-                "cut",
-                "of database",
-                "of remote",
-                "database away",
+                "^[^,]*, kill -9$", "stopped", "cut", "of database", "of remote", "database away",
             )
         ),
     ],
-)
+)  # fmt: skip
 def test_nothing_is_lost_at_a_point(tmp_path: Path, own: ServerOnce, rows: str) -> None:
     ground = ClusterGround(tmp_path, PATCHQ, own.conninfo, own, 1, quick=True)
     found = points(ground, 1, 0, rows, away=2.0)

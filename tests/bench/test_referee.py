@@ -229,19 +229,11 @@ def without(lines: list[str], *numbers: int) -> str:
         (None, False, True),
     ],
     ids=[
-        "a change far above",
-        "one untouched line above",
-        "one untouched line below",
-        "the line above",
-        "the line below",
-        "the line itself",
-        "the line deleted",
-        "a line below deleted",
-        "a copy made",
-        "the lines moved",
-        "the file deleted",
+        "a change far above", "one untouched line above", "one untouched line below",
+        "the line above", "the line below", "the line itself", "the line deleted",
+        "a line below deleted", "a copy made", "the lines moved", "the file deleted",
     ],
-)
+)  # fmt: skip
 def test_the_rule(tmp_path: Path, home: Path, tip: str | None, lands: bool, refused: bool) -> None:
     repo = make_repo(tmp_path / "repo", {"f.txt": "".join(TEXT), "other.txt": "x\n"})
     base = git("rev-parse", "HEAD", cwd=repo)
@@ -261,12 +253,10 @@ def test_the_rule(tmp_path: Path, home: Path, tip: str | None, lands: bool, refu
 @pytest.mark.parametrize(
     ("text", "state", "what"),
     [
-        ("wanted", "applied", "exact"),
-        ("other", "applied", "wrong"),
-        (None, "rejected", "wrong"),
+        ("wanted", "applied", "exact"), ("other", "applied", "wrong"), (None, "rejected", "wrong"),
         (None, "none", "wrong"),
     ],
-)
+)  # fmt: skip
 def test_the_judge_of_a_replay(
     tmp_path: Path, home: Path, text: str | None, state: str, what: str
 ) -> None:

@@ -24,14 +24,10 @@ REVIEWED = {
         ".husky/pre-commit", ".githooks/update", "hooks/pre-apply", "lefthook.yml", "tox.ini",
         "tools/gate.sh",
     ),
-    "h06": (
-        ".github/workflows/ci.yml", ".GitHub/Workflows/x.yml", ".gitlab-ci.yml", "Jenkinsfile",
-        ".circleci/config.yml", "azure-pipelines.yml", "sub/.travis.yml",
-    ),
-    "h08": (
-        "requirements.txt", "requirements-dev.txt", "pyproject.toml", "setup.py", "go.mod",
-        "Cargo.toml", "Cargo.lock", "package-lock.json", "yarn.lock", ".npmrc", "pip.conf",
-    ),
+    "h06": (".github/workflows/ci.yml", ".GitHub/Workflows/x.yml", ".gitlab-ci.yml", "Jenkinsfile",
+        ".circleci/config.yml", "azure-pipelines.yml", "sub/.travis.yml"),
+    "h08": ("requirements.txt", "requirements-dev.txt", "pyproject.toml", "setup.py", "go.mod",
+        "Cargo.toml", "Cargo.lock", "package-lock.json", "yarn.lock", ".npmrc", "pip.conf"),
     "h09": (
         "AGENTS.md", "sub/CLAUDE.md", ".cursor/rules/x.mdc", ".claude/settings.json",
         ".vscode/tasks.json", ".envrc", ".devcontainer/devcontainer.json", ".gitattributes",
@@ -40,10 +36,8 @@ REVIEWED = {
 }  # fmt: skip
 DENIED = {
     "h05": (".patchq.yaml", "patchq.yaml", ".PATCHQ.YAML", ".patchq/hooks/x", "sub/.patchq.yaml"),
-    "h07": (
-        ".env", "deploy/.env.production", "server.pem", "KEY.PEM", "id_rsa", ".ssh/id_ed25519",
-        "store.p12", "x.pfx", "vault.kdbx", ".netrc", ".pypirc", "credentials.json", "tls.key",
-    ),
+    "h07": (".env", "deploy/.env.production", "server.pem", "KEY.PEM", "id_rsa", ".ssh/id_ed25519",
+        "store.p12", "x.pfx", "vault.kdbx", ".netrc", ".pypirc", "credentials.json", "tls.key"),
 }  # fmt: skip
 PROGRAMS = ("src/run.py", "docs/build.md", "docs/taken-out.md")
 KINDS = {
@@ -63,7 +57,7 @@ KINDS = {
     "docs/build.md": "proposed",
     "docs/taken-out.md": "applied",
     "lib/taken-out.json": "applied",
-}
+}  # fmt: skip
 """What becomes in auto mode of a batch that writes the file; `PROGRAMS` are executable."""
 ASKS = "path.review"
 TEXT = {".json": "{}\n", ".py": "x = 1\n", ".toml": "x = 1\n", ".yml": "x: 1\n", ".yaml": "x: 1\n"}

@@ -56,7 +56,7 @@ LINES: dict[str, Way] = {
     "whole": lambda path: f"FILE: {path}\n```\ntwo\n```\n",
     "whole-in-info": lambda path: f"```python:{path}\ntwo\n```\n",
     "whole-below": lambda path: f"{path}\n```\ntwo\n```\n",
-}
+}  # fmt: skip
 """Where a path ends with its line, or with what stands round it."""
 DATA: dict[str, Way] = {
     "call-create": lambda path: json.dumps({"path": path, "old_str": "", "new_str": "x\n"}),
@@ -76,14 +76,10 @@ DATA: dict[str, Way] = {
 }  # fmt: skip
 """Where a path is a text in quotes."""
 NEVER = {
-    "t01": (
-        "../x", "a/../b", "/abs", "src//app.py", "a.txt/", ".//a.txt", "./../x", "./.git/x",
-        "src/./app.py", "~/x", "C:\\x", "\\\\srv\\x", "/a.txt",
-    ),
-    "t02": (
-        ".git/config", ".GIT/x", ".git./x", ".git /x", "git~1/x", "GIT~2/x",
-        ".git::$INDEX_ALLOCATION/x", ".git\\config", "a\\..\\.git\\config",
-    ),
+    "t01": ("../x", "a/../b", "/abs", "src//app.py", "a.txt/", ".//a.txt", "./../x", "./.git/x",
+        "src/./app.py", "~/x", "C:\\x", "\\\\srv\\x", "/a.txt"),
+    "t02": (".git/config", ".GIT/x", ".git./x", ".git /x", "git~1/x", "GIT~2/x",
+        ".git::$INDEX_ALLOCATION/x", ".git\\config", "a\\..\\.git\\config"),
     "t03": (".g\u200cit/x", "\uff0e\uff47\uff49\uff54/x", ".g\u0131t/x", ".G\u0130T/x"),
     "t09": ("CON", "d/aux.txt", "COM\u00b9", "d /x.txt", "d./x.txt", "a:b.txt", "a<b.txt"),
     "t10": ("a\rb.txt", "a\x07.txt", "a\u202e.txt", "a\u200b.txt", "a\x85.txt"),

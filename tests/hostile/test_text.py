@@ -35,7 +35,7 @@ FILES = {
     "many.txt": "x\n" * 100_000,
     "alike.txt": LINES,
     "b.py": "b = 1\n",
-}
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -102,10 +102,8 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
         '{"name": "insert", "arguments": {"path": "a.txt", "insert_line": NaN, "new_str": "y"}}',
         "unreadable_edit",
     ),
-    "p06-huge-number": (
-        f'{{"path": "a.txt", "insert_line": {"9" * 100_000}, "new_str": "y"}}',
-        "unreadable_edit",
-    ),
+    "p06-huge-number": (f'{{"path": "a.txt", "insert_line": {"9" * 100_000}, "new_str": "y"}}',
+        "unreadable_edit"),
     "p06-depth": (f'{{"old_str": {DEEP}', "response"),
     "p09-overlap": (
         block("a.txt", "one\ntwo\n", "1\n2\n") + block("a.txt", "two\nthree\n", "2\n3\n"),
@@ -115,7 +113,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
         "b.py\n<<<<<<< DELETE\n>>>>>>> DELETE\n" + block("b.py", "b = 1\n", "b = 2\n"),
         "conflict",
     ),
-}
+}  # fmt: skip
 
 
 def test_p01_p02_p04_p05_p06_p09_are_refused_with_their_codes(repo: Path) -> None:
@@ -302,7 +300,7 @@ HELD: dict[str, str] = {
         {"edits": [{"path": "a.txt", "old_str": "no", "new_str": "x", "description": TOKEN}]}
     ),
     "unreadable": f"<<<<<<< SEARCH {TOKEN}\n",
-}
+}  # fmt: skip
 
 
 def test_h07_what_holds_a_secret_is_refused_without_any_hook_and_not_repeated(repo: Path) -> None:
@@ -353,7 +351,7 @@ INNOCENT = {
     "a placeholder": f"t = 'ghp_{'x' * 36}'\n",
     "a guess, which is the hook's to make": "password = 'k8Jz!q2Lw9#xV4mT7pRb'\n",
     "a heading": "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----\n",
-}
+}  # fmt: skip
 
 
 def test_h07_what_is_no_secret_beyond_doubt_lands(repo: Path) -> None:

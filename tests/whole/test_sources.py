@@ -72,10 +72,9 @@ def changes(*pairs: tuple[str, str]) -> str:
 
 
 THREE = (
-    ("import os\n", "import sys\n"),
-    ("    return 1\n", "    return 10\n"),
+    ("import os\n", "import sys\n"), ("    return 1\n", "    return 10\n"),
     ("    return 2\n", "    return 20\n"),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -179,7 +178,7 @@ SCRIPTS = {
         .replace("import os\n", "")
         .replace("return 2", "return 20"),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("edits", "wanted"), SCRIPTS.values(), ids=SCRIPTS)
@@ -222,7 +221,7 @@ UNESCAPED = {
     "mixed": ('a\n\\tb\\"c"', 'a\n\tb"c"'),
     "none": ("a b", "a b"),
     "empty": ("", ""),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "plain"), UNESCAPED.values(), ids=UNESCAPED)
@@ -244,7 +243,7 @@ CALLS = {
     "very long": (LONG, LONG, LONG.replace("many", "few"), LONG.replace("many", "few")),
     "creation": (None, "", "fresh\n", "fresh\n"),
     "empty file": ("", "", "fresh\n", "fresh\n"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("there", "old", "new", "wanted"), CALLS.values(), ids=CALLS)
@@ -255,14 +254,10 @@ def test_003(there: str | None, old: str, new: str, wanted: str) -> None:
 
 REFUSED_CALLS = {
     "old_str is not there": ("a\n", "b\n", "c\n", "match.none"),
-    "expected_replacements": (
-        "a = b + c\n" * 2,
-        r"a = b + c\n".replace("\\n", ""),
-        "x",
-        "match.count",
-    ),
+    "expected_replacements": ("a = b + c\n" * 2, r"a = b + c\n".replace("\\n", ""), "x",
+        "match.count"),
     "creation over a file": ("a\n", "", "c\n", "path.exists"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("there", "old", "new", "code"), REFUSED_CALLS.values(), ids=REFUSED_CALLS)
@@ -324,7 +319,7 @@ WRONG = {
     "not in the file": json.dumps({OLD: "const OTHER = 1"}),
     "several matches": json.dumps({OLD: "const"}),
     "prose": "I think it is the second line.",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("answer", WRONG.values(), ids=WRONG)
@@ -348,18 +343,13 @@ BLOCKS: dict[str, tuple[str, dict[str, str | None]]] = {
     "single edit": (ONE, TEN),
     "create": (block("new.py", "", "y = 1\n"), {"new.py": "y = 1\n"}),
     "delete": (block("a.py", "import os\n", ""), {"a.py": ORIGINAL.removeprefix("import os\n")}),
-    "multi-edit same file": (
-        ONE + block("a.py", "    return 2\n", "    return 20\n"),
-        {"a.py": ORIGINAL.replace("return 1", "return 10").replace("return 2", "return 20")},
-    ),
+    "multi-edit same file": (ONE + block("a.py", "    return 2\n", "    return 20\n"),
+        {"a.py": ORIGINAL.replace("return 1", "return 10").replace("return 2", "return 20")}),
     "multi-file": (ONE + "\n" + OTHER, {**TEN, "b.py": "x = 2\n"}),
-    "prose mixed": (f"I change a.py first.\n\n{ONE}\nNow b.py:\n\n{OTHER}\nDone.\n", {
-        **TEN, "b.py": "x = 2\n",
-    }),
-    "nested fences": (
-        block("r.md", "", "Use it:\n\n```python\nimport a\n```\n"),
-        {"r.md": "Use it:\n\n```python\nimport a\n```\n"},
-    ),
+    "prose mixed": (f"I change a.py first.\n\n{ONE}\nNow b.py:\n\n{OTHER}\nDone.\n",
+        {**TEN, "b.py": "x = 2\n"}),
+    "nested fences": (block("r.md", "", "Use it:\n\n```python\nimport a\n```\n"),
+        {"r.md": "Use it:\n\n```python\nimport a\n```\n"}),
     "Windows line endings": (ONE.replace("\n", "\r\n"), TEN),
     "exact": (ONE, TEN),
     "whitespace-normalized": (block("a.py", "    return 1  \n", "    return 10\n"), TEN),

@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-from patchq.core.formats.envelope.api_json import ToolCall
-from patchq.core.formats.format import Document, UnreadableEdit
-from patchq.core.formats.json.grammar import read_call
 from patchq.core.model.ops import (
     Anchored,
     Create,
@@ -21,7 +18,6 @@ from patchq.core.model.ops import (
     ReplaceText,
     Write,
 )
-from patchq.core.text import jsonish
 from tests.helpers.reading import refused, said
 
 UNREADABLE = "unreadable_edit"
@@ -151,18 +147,6 @@ def test_text_of_a_file_without_a_tool_is_read_only_alone() -> None:
     assert refused(f"{file}\nDone.") == (UNREADABLE, 1)
 
 
-def test_a_call_takes_the_lines_of_the_call() -> None:
-    doc = Document([], {"a.py"}.__contains__)
-    arguments = jsonish.parse(json.dumps(call(), indent=2))
-    piece = read_call(doc, ToolCall("Edit", arguments, (7, 8)))
-    assert piece is not None
-    assert [(e.path, e.op, e.at) for e in piece.edits] == [("a.py", ONCE, (7, 8))]
-    assert read_call(doc, ToolCall("view", jsonish.parse('{"path": "a.py"}'), (1, 1))) is None
-    with pytest.raises(UnreadableEdit) as caught:
-        read_call(doc, ToolCall("Edit", jsonish.parse("{}"), (7, 8)))
-    assert caught.value.problem.line == 7
-
-
 # ---------------------------------------------------------------- what edit scripts say
 
 
@@ -192,6 +176,9 @@ def anchored(value: Any) -> Anchored:
     [
         (edit("insert_before", {"type": "import_statement", "selected": "import os", "line": 3}),
             Anchored("insert_before", "import_statement", "import os", None, RE, line=3)),
+        (edit(content="x"), Anchored("insert_after", "line_pattern", "    import os", None, "x\n")),
+        (edit(content="x\r\n"),
+            Anchored("insert_after", "line_pattern", "    import os", None, "x\r\n")),
         (edit("delete", {"type": "decorator", "pattern": "@cache"}),
             Anchored("delete", "decorator", "@cache", None, "")),
         (edit("delete", content=None),
@@ -210,14 +197,6 @@ def anchored(value: Any) -> Anchored:
 )  # fmt: skip
 def test_script_parses_to(value: Any, op: Anchored) -> None:
     assert anchored(value) == op
-
-
-@pytest.mark.parametrize(
-    ("content", "lines"),
-    [("x", "x\n"), ("x\n", "x\n"), ("x\r\n", "x\r\n")],
-)
-def test_one_final_newline_ends_the_content(content: str, lines: str) -> None:
-    assert anchored(edit(content=content)).content == lines
 
 
 @pytest.mark.parametrize(

@@ -362,8 +362,7 @@ def test_refuses(text: str, code: str, line: int) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("apply_patch <<'EOF'\n", "EOF\n"),
-        ("bash -lc \"apply_patch <<'PATCH'\n", 'PATCH"\n'),
+        ("apply_patch <<'EOF'\n", "EOF\n"), ("bash -lc \"apply_patch <<'PATCH'\n", 'PATCH"\n'),
         ("$ cat <<-EOF | apply_patch\n\n", "\nEOF\n)\n"),
     ],
 )  # fmt: skip

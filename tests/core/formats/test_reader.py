@@ -16,7 +16,7 @@ from patchq.core.formats.registry import FORMATS
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace, Write
 from patchq.core.model.values import Edit
 from tests.helpers.effort import effort
-from tests.helpers.reading import BLOCK, CREATION, block, read, refused, said
+from tests.helpers.reading import BLOCK, block, read, refused, said
 
 V4A = "*** Begin Patch\n*** Update File: src/a.py\n-old\n+new\n*** End Patch\n"
 DIFF = "```diff\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-old\n+new\n```\n"
@@ -168,14 +168,6 @@ def test_what_looks_like_an_edit_refuses_the_rest(form: str, damage: str) -> Non
     assert refused(f"{damage}\nAnd:\n\n{FORMS[form]}")[0] in ("unreadable_edit", "truncated")
 
 
-@pytest.mark.parametrize("form", ["search_replace", "find_replace", "v4a", "edit_calls"])
-def test_a_response_cut_anywhere_is_no_edit(form: str) -> None:
-    text = FORMS[form].rstrip("\n")
-    for length in range(len(text)):
-        if not (form == "find_replace" and text[:length].endswith("new\n``")):
-            assert read(text[:length]).edits == (), text[:length]
-
-
 # ---------------------------------------------------------------- thinking blocks
 
 
@@ -187,10 +179,6 @@ def test_a_lone_end_of_thought_refuses(form: str) -> None:
         assert refused(f"{before}</think>\n{text}") == ("unreadable_edit", line)
     line = text.count("\n") + 1
     assert refused(f"{text}So.</think>\n{text}") == ("unreadable_edit", line)
-
-
-def test_creations_without_a_path_of_their_own_are_refused() -> None:
-    assert refused(f"{V4A}\nNext:\n{CREATION}") == ("unreadable_edit", 8)
 
 
 # ---------------------------------------------------------------- what holds for every text
@@ -246,6 +234,20 @@ def test_every_text_is_read_or_refused(text: str, default_path: str | None) -> N
     spans = [edit.at for edit in parsed.edits]
     assert all(first <= last <= count for first, last in spans)
     assert all(one[0] <= other[0] for one, other in pairwise(spans))
+
+
+PRETTY = json.dumps(json.loads(CALL), indent=2)
+WHOLE_LINES = "FILE: src/a.py\nx\ny\nEND FILE"
+
+
+@pytest.mark.parametrize("text", [SEARCH, V4A, PAIR, WHOLE, CALL, SCRIPT, PRETTY, WHOLE_LINES])
+def test_a_response_cut_anywhere_is_no_edit(text: str) -> None:
+    """But for the end of a fence."""
+    text = text.strip()
+    for length in range(len(text) - 3 * text.endswith("```")):
+        parsed = read(text[:length])
+        assert parsed.edits == (), text[:length]
+        assert parsed.problems or "src/a.py\n" not in text[:length], text[:length]
 
 
 def test_cut_responses_never_lose_a_begun_block() -> None:

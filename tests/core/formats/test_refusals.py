@@ -118,24 +118,6 @@ def test_truncated(text: str, line: int, says: str) -> None:
     check(GOOD + text, "response.truncated", line + 7, says)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(f"Hello.\n{BLOCK}", id="no-path-at-all"),
-        pytest.param(f"Hello.\n\n```python\n{BLOCK}```\n", id="no-path-in-fence"),
-        pytest.param(f"It's 'x'.\n\n{CREATION}", id="creation"),
-    ],
-)  # fmt: skip
-def test_first_block_needs_a_path(text: str) -> None:
-    line = text[: text.index("<<<<")].count("\n") + 1
-    check(text, "response.unreadable_edit", line, "alone on the line before `<<<<<<< SEARCH`")
-
-
-def test_default_path_is_not_taken_under_another_one() -> None:
-    parsed = read(f"Change src/none.py:\n{BLOCK}", "src/a.py")
-    assert [problem.code for problem in parsed.problems] == ["response.unreadable_edit"]
-
-
 def test_the_first_problem_is_told() -> None:
     text = f"**Find:**\n\n<search>\n{GOOD}"
     check(text, "response.unreadable_edit", 1, "FIND/REPLACE")

@@ -58,12 +58,11 @@ def test_what_is_ambiguous_on_the_base_stays_so() -> None:
         ("a\n", [("a\n", "x\n"), ("x\n", "y\n"), ("a\n", "a\nz\n")], "y\nz\n"),
     ],
     ids=[
-        "insertion behind a replaced line", "insertion before the next line",
-        "the last line goes", "both lines go", "behind the last line",
-        "two insertions at one point", "two insertions in the other order",
-        "a quote of what another wrote", "overlapping quotes", "between two changes",
-        "one goes on where the other ends", "in what is left out", "each finds the base",
-        "there and back and there", "the border of a folded edit",
+        "insertion behind a replaced line", "insertion before the next line", "the last line goes",
+        "both lines go", "behind the last line", "two insertions at one point",
+        "two insertions in the other order", "a quote of what another wrote", "overlapping quotes",
+        "between two changes", "one goes on where the other ends", "in what is left out",
+        "each finds the base", "there and back and there", "the border of a folded edit",
     ],
 )  # fmt: skip
 def test_borders(before: str, ops: list[tuple[str, str]], after: str | None) -> None:

@@ -108,13 +108,8 @@ def test_refused(path: str, before: str, op: Anchored, code: str) -> None:
         ("a\nb\n", anchored("insert_after", LINE, "a\n", selected="b"), "a\nb\na\n"),
     ],
     ids=[
-        "its line decides",
-        "indentation and trailing blanks aside",
-        "several lines",
-        "line ends stay",
-        "doubled",
-        "it follows already",
-        "it stands before already",
+        "its line decides", "indentation and trailing blanks aside", "several lines",
+        "line ends stay", "doubled", "it follows already", "it stands before already",
         "the other side proves nothing",
     ],
 )  # fmt: skip

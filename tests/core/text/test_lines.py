@@ -52,9 +52,7 @@ def test_a_missing_final_newline_comes_and_goes(data: bytes) -> None:
         (b"", b"\n"), (b"a", b"\n"), (b"a\r\nb\n", b"\n"),
     ],
     ids=[
-        "empty",
-        "one line",
-        "a tie",
+        "empty", "one line", "a tie",
     ],
 )  # fmt: skip
 def test_line_end_is_the_most_frequent(data: bytes, end: bytes) -> None:
