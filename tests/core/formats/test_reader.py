@@ -247,7 +247,7 @@ def test_a_response_cut_anywhere_is_no_edit(text: str) -> None:
     for length in range(len(text) - 3 * text.endswith("```")):
         parsed = read(text[:length])
         assert parsed.edits == (), text[:length]
-        assert parsed.problems or "src/a.py\n" not in text[:length], text[:length]
+        assert parsed.problems or length < text.index("src/a.py") + 10, text[:length]
 
 
 def test_cut_responses_never_lose_a_begun_block() -> None:
