@@ -189,7 +189,6 @@ def instructions(format: str = "search_replace", path: str | None = None) -> str
 
 
 def _planned(parsed: Parsed, tree: MappedTree, rules: Rules, exact_base: bool) -> Result:
-    """Return what parsed edits make of the tree."""
     problems = parsed.problems
     if not parsed.edits and not any(problem.severity == "error" for problem in problems):
         hint = "send every change as a SEARCH/REPLACE block"
@@ -207,7 +206,6 @@ def _planned(parsed: Parsed, tree: MappedTree, rules: Rules, exact_base: bool) -
 
 
 def _limits(rules: Rules) -> targets.PlanRules:
-    """Return the rules as planning takes them."""
     return targets.PlanRules(
         levels=tuple(level for level in LEVELS if level in rules.levels),
         denied=rules.deny,

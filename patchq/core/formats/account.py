@@ -116,7 +116,6 @@ def _end(doc: Document, prose: bytearray, start: int, mark: Fence) -> int:
 def _fenced(
     inner: range, lines: Sequence[str], mark: Fence, known: KnownPaths
 ) -> Iterator[ShownPlace]:
-    """Yield what a fence shows: all of it, of a shell's only what changes files."""
     if language_of(mark.info) in SHELLS:
         for i in inner:
             yield from commands(lines[i], i + 1, known)

@@ -81,7 +81,6 @@ class Reading:
 
 
 def _moved(places: Iterable[ShownPlace], at: tuple[int, int]) -> list[ShownPlace]:
-    """Return what a text inside of JSON shows, on the line on which the text is."""
     return [ShownPlace(one.what, tuple((at[0], line) for _, line in one.lines)) for one in places]
 
 
@@ -177,7 +176,6 @@ class _ResponseReader:
         return piece.end
 
     def _thought(self, i: int, tag: Tag) -> int:
-        """Leave out the thinking block whose tag is on line `i`."""
         if tag.closes:
             raise stray(i)
         end = blank_thought(self.doc, i, tag)

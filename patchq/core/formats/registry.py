@@ -92,7 +92,6 @@ def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_lin
 def _part_read(
     part: ApiPart, doc: Document, header: Header, lines: tuple[int, int], *, first: bool
 ) -> Piece | Reading | None:
-    """Return the edits of one part of an answer; `first` if no edit is before it."""
     if isinstance(part, ApiText):
         try:
             if first and not header.blank and (lost := front_matter.inside(part.text)):

@@ -137,7 +137,6 @@ class Blocks:
         )
 
     def _behind(self, end: int) -> int:
-        """Return the line behind a block; in a fence, the one behind the fence's end."""
         if self.own is None:
             return end + 1
         (at, own), lines, text = self.own, self.doc.lines, -1

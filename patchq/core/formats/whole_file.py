@@ -147,7 +147,6 @@ def read_under_path(doc: Document, i: int) -> Piece | None:
 
 
 def _path_above(doc: Document, i: int, mark: Fence) -> str | None:
-    """Return the path that is all of the line right above the fence on line `i`."""
     above = line_above(doc.lines, i, doc.low)
     alone = _ALONE.fullmatch(doc.lines[above]) if above >= doc.low else None
     if alone is None or "://" in alone[2]:
@@ -200,7 +199,6 @@ def decided(
 
 
 def _is_likely(one: FenceUnderPath, paths: Iterable[str]) -> bool:
-    """Return whether a new file's ending fits its fence's language, or the base has it."""
     name = one.path.rpartition("/")[2]
     if "." not in name:
         return True

@@ -77,7 +77,6 @@ def told_apart(one: str, other: str) -> tuple[str, str]:
 
 
 def _look_alike(one: str, other: str) -> bool:
-    """Return whether two different texts may look the same."""
     one, other = (
         "".join(c for c in unicodedata.normalize("NFC", text) if unicodedata.category(c) != "Cf")
         for text in (one, other)

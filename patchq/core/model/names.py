@@ -147,7 +147,6 @@ def _clean_id(name: str) -> str:
 
 
 def _first(reasons: Mapping[str, bool]) -> str | None:
-    """The first reason that holds, or None."""
     for reason, holds in reasons.items():
         if holds:
             return reason
@@ -166,7 +165,6 @@ def _outside(path: str, exists: bool) -> str | None:
 
 
 def _malformed(path: str) -> str | None:
-    """Return why no path may be so, whether it exists or not."""
     odd = next(filter(_NO_NAMES.__contains__, path.split("/")), None)
     return _first(
         {
@@ -182,7 +180,6 @@ def _malformed(path: str) -> str | None:
 
 
 def _unportable(path: str) -> str | None:
-    """Return why a path that a batch adds may not be so."""
     components = path.split("/")
     unseen = (c for c in path if unicodedata.category(c) in _FORBIDDEN_CATEGORIES)
     code = next((f"U+{ord(c):04X}" for c in unseen), "")

@@ -83,8 +83,6 @@ def plan(
 
 
 class _Batch:
-    """One reading of a batch."""
-
     def __init__(
         self,
         edits: Sequence[Edit],
@@ -140,7 +138,6 @@ class _Batch:
         return BatchReading(plan, self.meets, self.followed, self.barred)
 
     def _final(self, outcome: EditOutcome) -> EditOutcome:
-        """Return the final outcome of an edit, which a later call may have made void."""
         by = self.operations.overwritten.get(outcome.id)
         if by is None or outcome.state not in ("applied", "already_applied"):
             return outcome
@@ -179,7 +176,6 @@ class _Batch:
         return outcome(edit, first.state)
 
     def _whole_file(self, edit: Edit, op: Op) -> bool:
-        """Do an operation on a whole file; return True if that changes anything."""
         match op:
             case WriteBytes():
                 return self.operations.put(edit, op)
@@ -325,7 +321,6 @@ class _Batch:
     def _make(
         self, edit: Edit, file: File, text: Text, found: Found, *, on_base: bool
     ) -> EditOutcome:
-        """Change what was found on the base, or on what earlier edits left of it."""
         if found.already:
             return _placed(edit, found, on_base, "already_applied")
         changes = found.hunks
@@ -385,7 +380,6 @@ class _Batch:
 
 
 def _placed(edit: Edit, found: Found, on_base: bool, state: EditState = "applied") -> EditOutcome:
-    """Return the outcome of an edit that was found; only lines of the base are named."""
     lines = (found.start + 1, found.end) if on_base else None
     return outcome(edit, state, match=found.level, lines=lines)
 
@@ -395,7 +389,6 @@ def _section(edit: Edit) -> object:
 
 
 def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
-    """Return True if the hunk changes the last line, be it by its newline alone."""
     if not found.hunks:
         return op.at_end and op.old == op.new and found.end == len(text.lines)
     return found.hunks[-1].end == text.size

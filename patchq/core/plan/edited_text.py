@@ -180,7 +180,6 @@ class EditedText:
         return additions
 
     def _near(self, claim: ChangedRange) -> Sequence[ChangedRange]:
-        """Return the earlier ranges that overlap with one or border on it."""
         if claim.hunks[0].start > self._reach:  # edits mostly come in order
             return ()
         first = bisect_left(self._starts, claim.start - self._longest)
@@ -230,7 +229,6 @@ class EditedText:
         self._occupy(claim)
 
     def _put(self, first: int, last: int, patch: Patch) -> None:
-        """Put a patch in place of others."""
         self.patches[first:last] = [patch]
         del self._begins[first:]
 
@@ -254,7 +252,6 @@ class EditedText:
         return self.patches[last - 1].edits[-1] if first < last else None
 
     def _between(self, start: int, end: int) -> Sequence[Patch]:
-        """Return the patches that overlap `start:end` of the base or border on it."""
         if not self.patches or self.patches[-1].end < start:
             return ()
         first = bisect_left(self.patches, start, key=_END)
@@ -296,7 +293,6 @@ class EditedText:
         self._cover(ChangedRange(edit, format, (Hunk(start, end, b""),), folded=True))
 
     def _inside(self, quoted: Hunk) -> tuple[int, int]:
-        """Return which patches wrote some of the quoted bytes of `now`, or took some there."""
         first, last = self._touched(quoted)
         while first < last and self._borders_on(quoted, first):
             first += 1
@@ -305,7 +301,6 @@ class EditedText:
         return first, last
 
     def _borders_on(self, quoted: Hunk, at: int) -> bool:
-        """Return whether a patch that is touched shares no byte with the quote."""
         outside = self._begin(at) >= quoted.end or quoted.start >= self._end(at)
         return outside and bool(self.patches[at].new)
 
@@ -319,7 +314,6 @@ class EditedText:
         return first, bisect_right(self._begins, hunk.end)
 
     def _begin(self, at: int) -> int:
-        """Return the offset in `now` at which a patch's new bytes begin."""
         for known in range(len(self._begins), at + 1):
             self._begins.append(self.patches[known].start + self._grown_before(known))
         return self._begins[at]
@@ -328,7 +322,6 @@ class EditedText:
         return self._begin(at) + len(self.patches[at].new)
 
     def _grown_before(self, at: int) -> int:
-        """Return by how much the patches before one grow the text."""
         if not at:
             return 0
         patch = self.patches[at - 1]
@@ -340,5 +333,4 @@ def _edits_of(patches: Iterable[Patch]) -> tuple[str, ...]:
 
 
 def _begins_line(text: Text, at: int) -> bool:
-    """Return whether a line begins at an offset."""
     return at in (0, text.offset) or text.part(at - 1, at) == b"\n"

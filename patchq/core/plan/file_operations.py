@@ -221,7 +221,6 @@ class FileOperations:
     # ------------------------------------------------------------ writing
 
     def _is_replaced(self, path: str) -> bool:
-        """Return whether a file of the base is deleted and made anew."""
         if not self._files.in_order:
             return path in self._replaced
         file = self._files.base.get(path)
@@ -263,7 +262,6 @@ class FileOperations:
 
 
 def _id_of(op: WriteBytes) -> str:
-    """The id of what the file is to hold."""
     return blob_id(op.data) if isinstance(op.data, bytes) else op.data.after
 
 

@@ -182,7 +182,6 @@ def settled(edits: Sequence[Edit], plan: Planner, judged: Callable[[str], bool])
 
 
 def _escaped(edits: Sequence[Edit]) -> dict[str | None, list[Edit]]:
-    """The edits whose new text may be unescaped, by their paths."""
     escaped: dict[str | None, list[Edit]] = {}
     for edit in edits:
         if _plain(edit) is not edit:
@@ -205,7 +204,6 @@ def _corrected(
 def _parsing(
     edits: Sequence[Edit], suspects: Sequence[Edit], change: FileChange, plan: Planner
 ) -> tuple[Sequence[Edit], Plan] | None:
-    """The plan with the chosen edits unescaped, if the file parses then."""
     corrected = [_plain(edit) if edit in suspects else edit for edit in edits]
     planned = plan(corrected)
     after = next((other for other in planned.changes if other.path == change.path), None)
@@ -306,7 +304,6 @@ def _stands_for(path: str, line: str) -> bool:
 
 
 def _suspects(path: str, text: Text, hunk: Hunk) -> Iterator[tuple[str, int]]:
-    """Yield the lines of a replacement that stand for lines that go, and the number of these."""
     if text.part(hunk.start, hunk.end).count(b"\n") < 2 or not _SIGN.search(hunk.new):
         return  # one line that is written takes the place of three at least
     old = text.part(hunk.start, hunk.end).decode("utf-8", "surrogateescape").split("\n")
@@ -335,7 +332,6 @@ def _refused(edit: Edit, line: str, what: str = "") -> EditRefused:
 
 
 def _is_known(line: str, old: str, base: Text | None) -> bool:
-    """Return whether the quote or the file has the line."""
     if any(line.strip() == other.strip() for other in old.split("\n")):
         return True
     sought = [line.strip().encode("utf-8", "surrogateescape")]

@@ -58,8 +58,6 @@ def _judge(path: str, denied: Callable[[str], str | None]) -> None:
 
 
 class _After:
-    """A tree with changes made."""
-
     def __init__(self, changes: Iterable[FileChange], before: Tree) -> None:
         self._before = before
         self._now: dict[str, FileChange | None] = {}

@@ -102,7 +102,6 @@ def _undecided(on_base: Plan, in_sequence: BatchReading) -> Plan:
 
 
 def _idle(outcome: EditOutcome, failed: str) -> EditOutcome:
-    """Return the outcome of an edit in a batch of which one has failed."""
     if outcome.id == failed:
         return replace(outcome, state="failed")
     return replace(outcome, state="ready") if outcome.state == "applied" else outcome

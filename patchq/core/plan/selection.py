@@ -53,7 +53,6 @@ def backed(edit: Edit, file: File, found: Found) -> str | None:
 
 
 def _alike(text: Text, one: Sequence[Hunk], other: Sequence[Hunk]) -> bool:
-    """Return whether two changes of one place give the same bytes."""
     if one[-1].end < other[0].start or other[-1].end < one[0].start:
         return False
     return same_result(text, (one,), (other,))
@@ -103,7 +102,6 @@ class Cascade:
         return [*chain.from_iterable(needed), *([primary] if primary else [])]
 
     def _named(self, name: str) -> list[Edit]:
-        """The edit of that id, and its backup."""
         return [edit for edit in (self.by_id.get(name), self.backups.get(name)) if edit]
 
     def _state(self, edit: Edit | None) -> EditState | None:

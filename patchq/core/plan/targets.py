@@ -87,7 +87,6 @@ def check_spelling(path: str, rules: PlanRules, *, exists: bool) -> None:
 
 
 def _spelled(path: str) -> str:
-    """Return what to write in place of a path that cannot be used."""
     parts = (part.strip() for part in normalize("NFC", path).split("/"))
     likely = "/".join(part for part in parts if part not in ("", ".")).lstrip("-")
     if path.startswith("/") or check_path(likely):
@@ -271,7 +270,6 @@ def _placeholder(tree: Tree, path: str) -> str | None:
 
 
 def _leaves(tree: Tree, directory: str, leaving: Collection[str]) -> bool:
-    """Return whether everything goes that the base has in the directory."""
     below = (f"{directory}/{name}" for name in tree.names(directory))
     return bool(leaving) and all(
         path in leaving

@@ -70,7 +70,6 @@ def _parts_of(text: Text, path: str) -> list[Part] | None:
 
 
 def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:
-    """Return the parts that the anchor may mean; a bare line is a part of its own."""
     of_kind = [part for part in known or () if part.kind == op.kind]
     if op.selected is None:
         return [part for part in of_kind if part.name == op.name]

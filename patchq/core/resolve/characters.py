@@ -241,7 +241,6 @@ def _rewritten(
 
 
 def _without_line(text: Text, span: CharRange) -> tuple[Hunk, ...]:
-    """Return the removal of a place; of whole lines with the line's end."""
     end = text.starts[text.line_at(max(span.end - 1, span.start))]
     whole = _is_lines(text, span) and (end < text.size or not text.lacks_final_newline)
     return (Hunk(span.start, end if whole else span.end, b""),)

@@ -201,7 +201,6 @@ class _Sought:
 
 
 def _behind_scopes(text: Text, scopes: Sequence[str]) -> int | None:
-    """Return the line behind the last scope line, if each of them is unique."""
     at: int | None = None
     for scope in scopes:
         sought = scope.encode("utf-8", "surrogateescape").strip(BLANKS)

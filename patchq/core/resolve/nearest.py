@@ -94,7 +94,6 @@ def nearest_places(text: Text, quote: Lines, effort: Effort) -> list[int]:
 
 
 def _likest(text: Text, quote: Lines, effort: Effort) -> list[int]:
-    """Return the place of the line that is spelt most like the quote's longest."""
     longest = max(range(len(quote)), key=lambda j: len(quote[j].strip()))
     wanted = quote[longest].strip()[:_LONGEST_LINE]
     if len(wanted) < _LEAST_LETTERS or not effort.spend(8 * len(text.contents)):
@@ -167,7 +166,6 @@ class Elsewhere:
         return Sweep(reach=f"; only {files:,} other files were searched for it")
 
     def _content(self, path: str, listing: Listing) -> bytes | None:
-        """Return a file's bytes; none where there is no file, None where it cannot be read."""
         known = listing.contents if path in listing.contents else self._own
         if path not in known:
             try:
@@ -181,7 +179,6 @@ class Elsewhere:
 
 
 def _hold_lines(data: bytes, lines: bytes) -> bool:
-    """Return True if the bytes have these as whole lines, but for blanks at their ends."""
     at = data.find(lines) if lines else -1
     while at >= 0:
         first, last = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at + len(lines))

@@ -281,7 +281,6 @@ def _cause(op: Replace, quote: Lines, scene: Scene, places: list[int]) -> tuple[
 
 
 def _loose(lines: Lines) -> Lines:
-    """Return the lines with all their blanks alike."""
     return [b" ".join(line.split()) for line in lines]
 
 
@@ -357,7 +356,6 @@ def candidates(scene: Scene, op: Replace, missed: Missed) -> tuple[Candidate, ..
 
 
 def _bare(scene: Scene, places: Iterable[LineRange]) -> tuple[Candidate, ...]:
-    """Return the places, by their line numbers alone."""
     text, effort = scene.text, scene.effort
     return tuple(
         Candidate(

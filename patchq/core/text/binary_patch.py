@@ -83,7 +83,6 @@ def patched(base: bytes, delta: bytes, most: int) -> bytes:
 
 
 def _piece(at: _Instructions, base: bytes) -> bytes:
-    """Return the bytes that the next instruction adds, or nothing."""
     code = at.byte()
     if not code & 0x80:
         return at.take(code)
@@ -94,8 +93,6 @@ def _piece(at: _Instructions, base: bytes) -> bytes:
 
 
 class _Instructions:
-    """The bytes of a delta, from the first to the last."""
-
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 

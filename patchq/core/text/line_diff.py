@@ -68,7 +68,6 @@ class _Matcher:
         return self.pairs
 
     def _trim(self, a0: int, a1: int, b0: int, b1: int) -> LineHunk:
-        """Return a block without the lines that it shares at its front and its end."""
         a, b = self.a, self.b
         while a0 < a1 and b0 < b1 and a[a0] == b[b0]:
             self.pairs.append((a0, b0))
@@ -110,7 +109,6 @@ def _between(pairs: Pairs, a0: int, a1: int, b0: int, b1: int) -> list[LineHunk]
 
 
 def _unique(lines: list[int], start: int, end: int) -> dict[int, int]:
-    """Return the places of the lines that `lines[start:end]` has once, in their order."""
     counts = Counter(lines[start:end])
     return {lines[i]: i for i in range(start, end) if counts[lines[i]] == 1}
 
@@ -167,7 +165,6 @@ def whole_lines(before: bytes, after: bytes, hunks: Iterable[Hunk]) -> tuple[Lin
 
 
 def _ends_alike(one: bytes, start: int, other: bytes, other_start: int) -> bool:
-    """Return whether the rest of a text, from an offset on, is that of another one."""
     return len(one) - start == len(other) - other_start and other.endswith(one[start:])
 
 
@@ -176,7 +173,6 @@ def _begins_line(text: bytes, at: int) -> bool:
 
 
 def _append(spans: list[tuple[int, int, int, int]], span: tuple[int, int, int, int]) -> None:
-    """Add a span, as one with that before it if no line is between them."""
     if spans and span[0] <= spans[-1][1]:
         start, _, new_start, _ = spans.pop()
         span = start, span[1], new_start, span[3]

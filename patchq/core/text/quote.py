@@ -81,7 +81,6 @@ def excerpt(lines: Sequence[str], first: int) -> str:
 
 
 def _free_run(text: str, least: int) -> int:
-    """Return how many backticks are more than any run of them in `text`, and at least `least`."""
     return max([least, *(len(run) + 1 for run in _BACKTICKS.findall(text))])
 
 

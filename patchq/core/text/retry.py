@@ -114,7 +114,6 @@ def bytes_of(parts: Sequence[str]) -> int:
 
 
 def _named(problem: Problem, descriptions: Mapping[str, str | None]) -> str:
-    """Return the edit that a problem is of: its id, and its description."""
     if not problem.edit:
         return ""
     description = descriptions.get(problem.edit)

@@ -66,7 +66,6 @@ def _file(change: FileChange, as_bytes: bool) -> str:
 
 
 def _literal(change: FileChange) -> Iterator[str]:
-    """Yield the lines of the file's new bytes; none where it keeps them."""
     if change.before == change.after and change.was_link is None:
         return
     sides = (change.before, change.after)

@@ -181,7 +181,6 @@ def _loader(name: str) -> Any:
 
 
 def _read(read: Callable[[], T], text: str, first_line: int) -> T:
-    """Return what the parser reads; its errors are raised as `YamlError`."""
     import yaml
 
     try:

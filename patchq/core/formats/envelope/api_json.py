@@ -246,7 +246,6 @@ def _unwrapped(node: Node) -> tuple[Node, str | None]:
 
 
 def _object(node: Node) -> Node:
-    """The arguments, read if they are a text that holds an object."""
     with suppress(JsonError):
         inner = jsonish.parse(node.value or "{}") if isinstance(node.value, str) else node
         return inner if isinstance(inner.value, dict) else node

@@ -90,8 +90,6 @@ class Split(Struct, frozen=True):
 
 
 class _Line(Struct, frozen=True):
-    """A line without its end, its number, and where it begins and the next one does."""
-
     text: str
     number: int
     start: int
@@ -334,7 +332,6 @@ def _value(name: str, node: yamlio.Node) -> str | int | bool | tuple[str, ...] |
 
 
 def _text(node: yamlio.Node, allowed: str = "") -> str:
-    """A scalar as it was written, whatever YAML makes of it."""
     if not isinstance(node, yamlio.Scalar) or node.value is None:
         raise Misfit("text")
     text = node.text.strip()
@@ -348,7 +345,6 @@ def _text(node: yamlio.Node, allowed: str = "") -> str:
 
 
 def _check_body(size: int | None, digest: str | None, body: bytes) -> list[Problem]:
-    """Return how the body differs from what the front matter promises of it."""
     message = None
     if size is not None and size != len(body):
         message = f"`bytes` promises {size} bytes after the front matter; there are {len(body)}."

@@ -33,7 +33,6 @@ def open_response(data: bytes) -> Envelope | tuple[Problem, ...]:
 
 
 def _not_text(data: bytes) -> Problem | None:
-    """Return why the bytes are not strict UTF-8 text, with line and offset."""
     hint = "Send the response as UTF-8 text."
     if not data:
         again = "Write the whole file under another name and rename it into the inbox."

@@ -118,8 +118,6 @@ def open_stream(events: Iterable[Node]) -> ApiAnswer:
 
 @dataclass
 class _Stream:
-    """Events read so far."""
-
     parts: list[ApiPart] = field(default_factory=list)
     calls: dict[str, ToolCall] = field(default_factory=dict)
     # True if the call of that id was made, as its result says.

@@ -314,7 +314,6 @@ def _is_whole_file(members: Members) -> bool:
 
 
 def _resembles(members: Members) -> bool:
-    """Return whether an object without an edit's key is like an edit, or a list of them."""
     kind, edits = members.get("type"), members.get("edits")
     if kind is not None and isinstance(kind.value, str) and not _LONE.isdisjoint(members):
         return kind.value in _TYPES

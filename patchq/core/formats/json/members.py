@@ -257,7 +257,6 @@ def holds_edit(node: Node) -> bool:
 
 
 def _is_edits(node: Node) -> bool:
-    """Return whether a value is a list of objects that can only be edits."""
     return isinstance(node.value, list) and any(
         isinstance(item.value, dict) and not _ITEM_KEYS.isdisjoint(map(plain_key, item.value))
         for item in node.value

@@ -128,7 +128,6 @@ class KnownPaths:
         return path if slashed == path or whole or self._has_backslash(path) else slashed
 
     def _has_backslash(self, path: str) -> bool:
-        """Return whether the base has the path, or its first part with a backslash, by name."""
         end = path.find("/", path.index("\\"))
         part = path if end < 0 else path[:end]
         return self._has(path) or self.base.has(part) or self.base.has_directory(part)
@@ -182,7 +181,6 @@ _recent = lru_cache(256)(_undress)
 
 
 def _without(leader: re.Pattern[str], text: str) -> str:
-    """The text without the leader that it begins with; a text that is nothing else stays."""
     match = leader.match(text)
     return text[match.end() :] or text if match else text
 

@@ -261,7 +261,6 @@ class FileReader:
         self._set_mode(headers)
 
     def _adds_a_file(self, headers: FileHeaders, hunks: Sequence[DiffHunk]) -> bool:
-        """Return whether a file that the base does not have gets its only hunk, from line 0 on."""
         if headers.renames or len(hunks) != 1 or self.region.doc.known(headers.new):
             return False
         numbers = hunks[0].numbers

@@ -115,7 +115,6 @@ def may_begin(line: str) -> bool:
 
 
 def _is_hunk(doc: Document, i: int) -> bool:
-    """Return whether a hunk's header is on the line, and no code that happens to begin so."""
     line = doc.lines[i]
     if not HUNK.match(line):
         return False
@@ -160,12 +159,10 @@ def _check_behind(doc: Document, reader: FileReader, end: int) -> None:
 
 
 def _is_change(line: str) -> bool:
-    """Return whether a line with a sign is an added or removed one, not a list's item."""
     return bool(line[1:2].strip(" +-\r") or (line[1:3] == "  " and line.strip()))
 
 
 def _stat_above(doc: Document, start: int) -> int | None:
-    """Return the index of the `---` above a mail's diff, if the diffstat is between them."""
     i = start - 1
     while i >= doc.low and doc.lines[i].strip() != "---":
         if doc.lines[i].strip() and doc.lines[i][:1] != " ":
@@ -242,7 +239,6 @@ def _end(doc: Document, start: int, mark: Fence, indent: int) -> tuple[int, bool
 
 
 def _holds_diff(lines: Sequence[str]) -> bool:
-    """Return whether there are lines of a diff, and no edit of another form before them."""
     for i, line in enumerate(lines):
         if line[:1].isalpha() and line[:1] not in "BFId":
             continue
@@ -254,7 +250,6 @@ def _holds_diff(lines: Sequence[str]) -> bool:
 
 
 def _is_of_diff(line: str) -> bool:
-    """Return whether a line is led by a sign, or of another kind of diff."""
     return line[:1] in ("+", "-") or _FOREIGN.match(line) is not None
 
 
