@@ -27,7 +27,7 @@ from rapidfuzz import fuzz, process
 from bench.console import command_line
 from bench.corpus.cases import Case, read_cases
 from patchq.core import formats
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.model.ops import PatchHunk, Replace, ReplaceText, halves
 from patchq.core.resolve.ladder import Missed, resolve
 from patchq.core.resolve.levels import LEVELS, STRIPPED, Lines, lines_of, stripped

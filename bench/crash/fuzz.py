@@ -24,7 +24,7 @@ from types import FrameType
 
 from bench.console import command_line
 from patchq.core import formats
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.model.listing import Listing
 from patchq.core.model.values import Entry, Envelope, Parsed, Plan
 from patchq.core.plan import batch

@@ -29,7 +29,7 @@ WORKER = """
 import json, sys, time
 from bench.speed.matching import PATH, RULES, OneFile
 from patchq.core import formats
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.plan import batch
 
 def best(work):

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from patchq.core import formats as forms
 from patchq.core.formats import account
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.formats.marks.paths import base_paths
-from patchq.core.model.errors import Unreadable
-from patchq.core.model.secret_names import deny_secrets
+from patchq.core.model.listing import Unreadable
+from patchq.core.model.names import deny_secrets
 from patchq.core.model.tree import Files, MappedTree
 from patchq.core.model.values import (
     Edit,

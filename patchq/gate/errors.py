@@ -10,7 +10,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from patchq.core.model.errors import Unreadable
+from patchq.core.model.listing import Unreadable
 
 _EXHAUSTED = {
     errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM,

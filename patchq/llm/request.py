@@ -30,8 +30,7 @@ from msgspec import Meta, Struct, to_builtins
 
 from patchq.core import formats
 from patchq.core.formats.envelope import front_matter
-from patchq.core.formats.envelope.front_matter import Split, read_header
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import Split, open_response, read_header
 from patchq.core.model.values import Attempt, Envelope, Generation, Header, Problem
 from patchq.core.text import yamlio
 from patchq.core.text.quote import clip, visible

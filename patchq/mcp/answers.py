@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
 
 from patchq.core import formats
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.model.names import batch_id, suggestion
 from patchq.core.model.ops import Create, DeleteFile, InsertAt, Rename, ReplaceText, Write, halves
 from patchq.core.model.values import Edit, EditOutcome, Envelope

@@ -50,7 +50,7 @@ STATIONS = {
     "patchq.gate.queue.engine.StoreQueue.claim": (
         "The queue moves the file to `active/`, out of reach, and hands out a claim."
     ),
-    "patchq.core.formats.envelope.opening.open_response": (
+    "patchq.core.formats.envelope.front_matter.open_response": (
         "What surrounds the edits is taken off: the front matter, an API's answer, thinking."
     ),
     "patchq.core.formats.parse": (

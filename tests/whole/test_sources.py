@@ -13,7 +13,7 @@ import pytest
 
 from patchq.core import formats
 from patchq.core.formats import find_replace
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.model.values import Edit, Envelope, Plan, Problem
 from patchq.core.plan import batch
 from patchq.core.resolve.levels import unescape

@@ -15,7 +15,7 @@ import json, sys, time
 from pathlib import Path
 from types import SimpleNamespace
 from patchq.core import formats
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.model.values import Entry
 from patchq.gate.pipeline.process import collected_later
 from patchq.core.plan import batch

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from patchq.cli.setup.clients import INSTRUCTIONS, NAME, InstructionFile, ServerFile
 from patchq.core.model.values import FileChange
-from patchq.core.text import json_edit
+from patchq.core.text import jsonish
 from patchq.core.text.jsonish import JsonError
 from patchq.core.text.quote import visible
 from patchq.core.text.unified import unified
@@ -109,7 +109,7 @@ def _entry(row: ServerFile, data: bytes | None) -> Any:
             return servers.get(NAME) if isinstance(servers, dict) else None
         if not row.comments:
             json.loads(data)
-        return json_edit.value_at(data.decode(), (row.servers, NAME))
+        return jsonish.value_at(data.decode(), (row.servers, NAME))
     except (ValueError, RecursionError) as error:
         place = f":{error.line}:{error.column}" if isinstance(error, JsonError) else ""
         kind = "TOML" if row.is_toml else "JSON"
@@ -123,13 +123,13 @@ def _with_entry(row: ServerFile, data: bytes | None, entry: Mapping[str, object]
         return write_section(row.path, data, "".join(f"{line}\n" for line in lines))
     if data is None:  # over several lines, which tells that all of it was made
         return f"{json.dumps({row.servers: {NAME: entry}}, indent=2)}\n".encode()
-    return json_edit.put(data.decode(), (row.servers, NAME), entry).encode()
+    return jsonish.put(data.decode(), (row.servers, NAME), entry).encode()
 
 
 def _without_entry(row: ServerFile, data: bytes) -> bytes | None:
     if row.is_toml:
         return remove_section(row.path, data)
-    left = json_edit.take_out(data.decode(), (row.servers, NAME))
+    left = jsonish.take_out(data.decode(), (row.servers, NAME))
     return None if left is None else left.encode()
 
 

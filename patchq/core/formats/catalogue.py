@@ -13,7 +13,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from patchq.core.formats.format import Format, Opening, Read, Sign
-from patchq.core.formats.marks.carried import prefix_of
+from patchq.core.formats.marks.blocks import prefix_of
 from patchq.core.formats.marks.fences import fence
 from patchq.core.formats.marks.tags import Tag, opens_channel, thought_on
 

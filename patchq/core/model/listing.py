@@ -11,11 +11,14 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from itertools import islice
 
-from patchq.core.model.errors import Unreadable
 from patchq.core.model.names import collision_key
 
 MOST_LISTED = 200_000
 _END = "\0"  # what no path holds
+
+
+class Unreadable(Exception):
+    """A file or directory of a tree cannot be read."""
 
 
 class PathIndex:

@@ -12,6 +12,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from msgspec import Struct
@@ -214,3 +215,22 @@ def _unportable_component(component: str) -> str | None:
             "has a component that names a device on Windows": _RESERVED.fullmatch(stem) is not None,
         }
     )
+
+
+# ---------------------------------------------------------------- secrets
+
+# Patterns for one name of a path; the last that matches decides, and `!` takes a name out.
+SECRET_NAMES = (
+    ".env", ".env.*", "!.env.example", "*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx",
+    "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", ".pypirc", "credentials*.json",
+)  # fmt: skip
+
+
+def deny_secrets(path: str) -> str | None:
+    """Return the reason why a path may not be changed, if one of its names is a secret's."""
+    for name in path.casefold().split("/"):
+        matches = (p for p in reversed(SECRET_NAMES) if fnmatchcase(name, p.removeprefix("!")))
+        pattern = next(matches, "!")
+        if not pattern.startswith("!"):
+            return f"files named `{pattern}` hold secrets"
+    return None

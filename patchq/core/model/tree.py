@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from patchq.core.model.errors import Unreadable
-from patchq.core.model.listing import Listing
+from patchq.core.model.listing import Listing, Unreadable
 from patchq.core.model.values import Entry
 
 # Contents by path: relative to one root, with `/` between directories.

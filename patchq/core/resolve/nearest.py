@@ -20,8 +20,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from patchq.core.model.errors import Unreadable
-from patchq.core.model.listing import Listing
+from patchq.core.model.listing import Listing, Unreadable
 from patchq.core.model.values import Tree
 from patchq.core.resolve.levels import Lines
 from patchq.core.text.lines import Text

@@ -13,7 +13,7 @@ from time import monotonic
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.model.values import EditOutcome, Envelope, Source
 from patchq.gate.api.location import Options
 from patchq.gate.api.submitting import oversize

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.model.names import REQUEST, response_name
 from patchq.core.model.values import Envelope, Problem
 from patchq.gate.errors import UsageError

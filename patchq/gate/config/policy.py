@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from patchq.core.model.names import name_key, spells_git
-from patchq.core.model.secret_names import SECRET_NAMES
+from patchq.core.model.names import SECRET_NAMES, name_key, spells_git
 from patchq.core.text.languages import SOURCE, suffix
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core import formats
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.model.values import Envelope, FileChange, Plan, Problem
 from patchq.core.plan import batch
 from patchq.core.plan.targets import PlanRules

@@ -28,7 +28,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.model.values import Envelope
 from patchq.gate.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.model.names import batch_id
 from patchq.core.model.values import Collision, Envelope, Header, Problem, State
 from patchq.gate.git import records

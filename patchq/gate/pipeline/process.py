@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from patchq.core import formats
 from patchq.core.formats import account
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.formats.marks.paths import BasePaths, base_paths
 from patchq.core.model.names import suggestion
 from patchq.core.model.ops import Anchored, Rename, Write, halves

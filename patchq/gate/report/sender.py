@@ -16,8 +16,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from patchq.core.formats.envelope import front_matter
-from patchq.core.formats.envelope.front_matter import Split
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import Split, open_response
 from patchq.core.model.values import Envelope
 from patchq.gate.report.message import trailers
 

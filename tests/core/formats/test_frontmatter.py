@@ -6,8 +6,7 @@ import hashlib
 
 import pytest
 
-from patchq.core.formats.envelope.front_matter import KEYS, MAX_BYTES
-from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.envelope.front_matter import KEYS, MAX_BYTES, open_response
 from patchq.core.model.values import Envelope, Header, Problem
 
 BODY = "a.py\nedits\n"

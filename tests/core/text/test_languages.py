@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.core.text import json_edit, quote, yamlio
+from patchq.core.text import jsonish, quote, yamlio
 from patchq.core.text.jsonish import JsonError, parse
 from patchq.core.text.yamlio import Mapping, Scalar, YamlError
 from tests.helpers.plain_yaml import plain
@@ -76,10 +76,10 @@ KEYS, HERE = ("servers", "p"), '"p": {"a": [1]}'
     ],
 )  # fmt: skip
 def test_a_value_takes_no_other_byte(before: str, after: str) -> None:
-    assert json_edit.put(before, KEYS, {"a": [1]}) == after
-    assert json_edit.value_at(after, KEYS) == {"a": [1]}
-    assert json_edit.put(after, KEYS, {"a": [1]}) == after
-    assert json_edit.take_out(after, KEYS) == before
+    assert jsonish.put(before, KEYS, {"a": [1]}) == after
+    assert jsonish.value_at(after, KEYS) == {"a": [1]}
+    assert jsonish.put(after, KEYS, {"a": [1]}) == after
+    assert jsonish.take_out(after, KEYS) == before
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_a_value_takes_no_other_byte(before: str, after: str) -> None:
     ],
 )  # fmt: skip
 def test_what_others_wrote_stays(text: str, left: str | None) -> None:
-    assert json_edit.take_out(text, KEYS) == left
+    assert jsonish.take_out(text, KEYS) == left
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"servers": []}', '{"servers": {}, "servers": {}}'])
 def test_a_text_without_a_place_for_it(text: str) -> None:
     with pytest.raises(JsonError):
-        json_edit.put(text, KEYS, 1)
+        jsonish.put(text, KEYS, 1)
 
 
 # ---------------------------------------------------------------- yaml keeps what was written

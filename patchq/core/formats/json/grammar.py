@@ -25,13 +25,21 @@ from patchq.core.formats.format import (
     written_as,
 )
 from patchq.core.formats.json.members import (
+    HINT,
     PATH,
     REASON,
+    JsonNotes,
     JsonPlace,
+    JsonRun,
     Members,
+    begins,
+    check_broken,
     edits_of,
     holds_edit,
+    is_member,
     plain_key,
+    run_at,
+    speaks_of_edits,
 )
 from patchq.core.formats.json.patches import PATCHES, commands, patch_of
 from patchq.core.formats.json.shapes import (
@@ -51,16 +59,6 @@ from patchq.core.formats.json.shapes import (
     edit_with,
     is_call,
     needed,
-)
-from patchq.core.formats.json.values import (
-    HINT,
-    JsonNotes,
-    JsonRun,
-    begins,
-    check_broken,
-    is_member,
-    run_at,
-    speaks_of_edits,
 )
 from patchq.core.formats.marks.lines import line_above, next_line
 from patchq.core.formats.marks.paths import is_path, path_of_info
