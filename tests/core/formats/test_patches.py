@@ -45,6 +45,8 @@ RENAME = git("a/src/b.py b/n.py", "similarity index 100%", "rename from src/b.py
 MODE = git("a/src/b.py b/src/b.py", "old mode 100644", "new mode 100755")
 EMPTY = git("a/n b/n", "new file mode 100644", "index 0000000..e69de29")
 DIFFS: dict[str, tuple[str, list[tuple[str, Op]]]] = {
+    "a mode alone": (git("a/a.py b/a.py", "old mode 100644", "new mode 100755"),
+        [("a.py", SetMode(executable=True))]),
     "fenced as a patch": (fence(HEADS + HUNK, "patch"), [EDIT]),
     "git's headers": (git("a/a.py b/a.py", "index 1..2 100644") + HEADS + HUNK, [EDIT]),
     "a section": (HEADS + HUNK.replace("@@\n", "@@ def f():\n"), [EDIT]),
@@ -196,11 +198,6 @@ BROKEN = {
 @pytest.mark.parametrize(("text", "code", "line"), BROKEN.values(), ids=BROKEN.keys())
 def test_diff_refuses(text: str, code: str, line: int) -> None:
     assert refused(text) == (code, line)
-
-
-def test_a_mode_alone() -> None:
-    text = git("a/a.py b/a.py", "old mode 100644", "new mode 100755")
-    assert said(text) == [("a.py", SetMode(executable=True))]
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", bytes(range(256)) * 9, b"caf\xe9\n"])

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.core.model.values import FileChange, Hunk, Plan
-from patchq.core.plan.edited_text import ChangedRange, EditedText
+from patchq.core.plan.edited_text import EditedText
 from patchq.core.text.lines import Text
 from tests.helpers.trees import edits, planned, told, written
 
@@ -56,6 +56,10 @@ def test_what_is_ambiguous_on_the_base_stays_so() -> None:
         ("a\nb\n", [("a\n", "b\n"), ("b\n", "c\n")], "b\nc\n"),
         ("a\n", [("a\n", "b\n"), ("b\n", "a\n"), ("a\n", "b\n")], None),
         ("a\n", [("a\n", "x\n"), ("x\n", "y\n"), ("a\n", "a\nz\n")], "y\nz\n"),
+        ("a\nb\n", [("a\nb\n", "A\nB\n"), ("a\n", "a\n1\n")], None),
+        ("a\nb\n", [("a\n", "a\n1\n"), ("a\nb\n", "A\nB\n")], None),
+        ("a\nb\n", [("a\n", "a\n1\n"), ("b\n", "1\nb\n")], None),
+        ("a\nb\nc\n", [("a\nb\nc\n", "A\nb\nC\n"), ("c\n", "C\n")], "A\nb\nC\n"),
     ],
     ids=[
         "insertion behind a replaced line", "insertion before the next line", "the last line goes",
@@ -63,6 +67,7 @@ def test_what_is_ambiguous_on_the_base_stays_so() -> None:
         "two insertions in the other order", "a quote of what another wrote", "overlapping quotes",
         "between two changes", "one goes on where the other ends", "in what is left out",
         "each finds the base", "there and back and there", "the border of a folded edit",
+        "an insertion inside", "round an insertion", "one insertion or two", "a part of another",
     ],
 )  # fmt: skip
 def test_borders(before: str, ops: list[tuple[str, str]], after: str | None) -> None:
@@ -348,57 +353,6 @@ BASE = b"0123456789"
 
 def made(edited: EditedText) -> bytes:
     return edited.text.restored(edited.data())
-
-
-def claim(*hunks: tuple[int, int, str], edit: str = "1", format: str = "a") -> ChangedRange:
-    return ChangedRange(edit, format, tuple(Hunk(s, e, new.encode()) for s, e, new in hunks))
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "result"),
-    [
-        (claim((1, 2, "x")), claim((2, 3, "y")), b"0xy3456789"),
-        (claim((1, 3, "x")), claim((2, 4, "y")), None),
-        (claim((1, 3, "x")), claim((1, 3, "x")), b"0x3456789"),
-        (claim((1, 3, "x")), claim((1, 3, "y")), None),
-        (claim((2, 4, "x")), claim((2, 2, "y")), b"01yx456789"),
-        (claim((2, 4, "x")), claim((4, 4, "y")), b"01xy456789"),
-        (claim((2, 4, "x")), claim((3, 3, "y")), None),
-        (claim((3, 3, "x")), claim((2, 4, "y")), None),
-        (claim((2, 2, "x")), claim((2, 2, "y")), b"01xy23456789"),
-        (claim((2, 2, "x")), claim((2, 2, "x")), None),
-        (claim((2, 2, "x")), claim((2, 2, "y"), format="b"), None),
-        (claim((2, 2, "x")), claim((2, 4, "y"), format="b"), b"01xy456789"),
-        (claim((1, 2, "x"), (5, 6, "y")), claim((3, 4, "z")), None),
-        (claim((1, 2, "x"), (5, 6, "y")), claim((3, 3, "z")), None),
-        (claim((3, 3, "z")), claim((1, 2, "x"), (5, 6, "y")), None),
-        (claim((1, 2, "x"), (5, 6, "y")), claim((5, 6, "y"), (8, 9, "z")), b"0x234y67z9"),
-        (claim((1, 2, "x"), (5, 6, "y")), claim((5, 6, "q"), (8, 9, "z")), None),
-        (claim((1, 2, "x"), (5, 6, "y")), claim((5, 6, "y")), b"0x234y6789"),
-        (claim((1, 2, "x"), (4, 4, "i"), (5, 6, "y")), claim((4, 4, "i"), (5, 6, "y"), (8, 9, "")),
-         b"0x23i4y679"),
-        (claim((1, 2, "x"), (4, 4, "i")), claim((4, 4, "i"), (8, 9, "")), None),
-        (claim((1, 2, "x"), (4, 4, "i")), claim((4, 4, "j"), (8, 9, "")), b"0x23ij4567" b"9"),
-        (claim((1, 4, "x")), claim((0, 9, "y")), None),
-    ],
-    ids=[
-        "neighbours", "overlap", "the same", "two things for one", "insertion before a replacement",
-        "insertion behind a replacement", "insertion inside a replacement",
-        "replacement round an insertion", "two insertions keep their order",
-        "one insertion or two", "insertions of two formats", "border of another format",
-        "between two changes of one edit", "insertion between two changes",
-        "two changes round an insertion", "both agree on what they share",
-        "they disagree on what they share", "a part of another", "they agree on an insertion too",
-        "one insertion or two, at the border", "different insertions at the border", "inside",
-    ],
-)  # fmt: skip
-def test_two_claims(one: ChangedRange, other: ChangedRange, result: bytes | None) -> None:
-    edited = EditedText(Text(BASE))
-    assert edited.add([one]) is None
-    before = made(edited)
-    met = edited.add([other])
-    assert met == (one if result is None else None)
-    assert made(edited) == (before if result is None else result)
 
 
 # ------------------------------------------------------------ edits on what others wrote

@@ -52,12 +52,6 @@ def test_other_dots_pass(line: str) -> None:
     assert change.after == f"a\n{line}\nb\n".encode()
 
 
-def test_the_configuration_may_let_them_pass() -> None:
-    rules = replace(RULES, elision=False)
-    (change,) = code("a\n", "a\n", "# ... rest\n", rules).changes
-    assert change.after == b"# ... rest\n"
-
-
 @pytest.mark.parametrize(
     ("text", "refused"),
     [

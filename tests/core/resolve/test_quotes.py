@@ -15,9 +15,7 @@ from patchq.core.resolve.ladder import Found, Missed, Rewrite, present, resolve
 from patchq.core.resolve.levels import (
     LEVELS,
     Lines,
-    Quote,
     Unwritable,
-    elided,
 )
 from patchq.core.text.lines import BOM, Text
 from tests.helpers.trees import RULES, edits, planned, written
@@ -260,29 +258,6 @@ def test_typography_that_the_file_has_plain_is_not_written() -> None:
 
 
 # -------------------------------- quotes that leave lines out with `...`
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "elides"),
-    [
-        ("a\n...\nb", "a\n...\nc", True),
-        ("a\n  ...\nb\n…\nc", "a\n...\nb\n...\nd", True),
-        ("a\n...\n\n...\nb", "c\n...\n\n...\nb", True),
-        ("a\nb", "a\nb", False),
-        ("...\nb", "...\nc", False),
-        ("a\n...", "b\n...", False),
-        ("a\n...\n...\nb", "a\n...\n...\nc", False),
-        ("a\n...\nb", "a", False),
-        ("a\n...\nb", "a\n...\nb\n...\nc", False),
-        ("a\n...\nb", "\n...\n", False),
-        ("a\n....\nb", "c\n....\nb", False),
-        ("a\n...\n" * 99 + "b", "a\n...\n" * 99 + "c", False),
-    ],
-)
-def test_elides(old: str, new: str, elides: bool) -> None:
-    assert (
-        elided(Quote(old.encode().split(b"\n"), new.encode().split(b"\n"))) is not None
-    ) == elides
 
 
 PIECES = st.lists(

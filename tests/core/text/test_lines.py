@@ -16,7 +16,6 @@ from patchq.core.text.lines import (
     View,
     bare,
     find,
-    plain_typography,
     runs,
 )
 
@@ -46,19 +45,6 @@ def test_a_missing_final_newline_comes_and_goes(data: bytes) -> None:
     assert seen.whole.startswith(data)
 
 
-@pytest.mark.parametrize(
-    ("data", "end"),
-    [
-        (b"", b"\n"), (b"a", b"\n"), (b"a\r\nb\n", b"\n"),
-    ],
-    ids=[
-        "empty", "one line", "a tie",
-    ],
-)  # fmt: skip
-def test_line_end_is_the_most_frequent(data: bytes, end: bytes) -> None:
-    assert Text(data).line_end == end
-
-
 @given(LINES, LINES.filter(bool))
 @pytest.mark.parametrize(("scans", "few"), [(10**6, 10**6), (10**6, 1), (0, 10**6), (0, 1)])
 def test_every_search_finds_what_a_naive_one_finds(
@@ -73,22 +59,6 @@ def test_every_search_finds_what_a_naive_one_finds(
 
 def test_overlapping_runs_are_all_found() -> None:
     assert list(View([b"x"] * 200).find([b"x"] * 50)) == list(range(151))
-
-
-def test_bare_lines_are_what_every_level_may_read() -> None:
-    lines = ["  “a” \r\n".encode(), b"\tb c\n"]
-    assert Text(b"".join(lines)).view(bare).lines == [b'"a"', b"b c"]
-
-
-@pytest.mark.parametrize(
-    ("data", "plain"),
-    [
-        ("“a” ‘b’", b"\"a\" 'b'"), ("a\u00a0– b — c", b"a - b - c"), ("…", "…".encode()),
-    ],
-    ids=["quotes", "blanks and dashes", "others stay"],
-)  # fmt: skip
-def test_typography_becomes_plain(data: str, plain: bytes) -> None:
-    assert plain_typography(data.encode()) == plain
 
 
 PIECES = st.lists(st.sampled_from([b"a", b"b ", b"\n", b"\r\n", b"\r", BOM, b" "]), max_size=6)
