@@ -134,14 +134,13 @@ def test_a_call_that_no_reader_can_follow_has_to_be_refused(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "done", "error"),
     [
-        (edit("'one'", "'two'"), "Error: denied", "The user doesn't want to proceed"),
-        (edit("'one'", "'two'"), edited(APP, TWO, userModified=True), ""),
-        (edit("'one'", "'two'", path="/etc/app.py"), edited(APP, TWO), ""),
-        (edit("'one'", "'two'"), edited(None, []), ""),
-        (edit("'ten'", "'two'"), edited(APP, []), ""),
+        (edit("'one'", "'two'"), "Error: denied", "The user doesn't want to proceed"),  # denied
+        (edit("'one'", "'two'"), edited(APP, TWO, userModified=True), ""),  # changed by the user
+        (edit("'one'", "'two'", path="/etc/app.py"), edited(APP, TWO), ""),  # outside
+        (edit("'one'", "'two'"), edited(None, []), ""),  # unknown file
+        (edit("'ten'", "'two'"), edited(APP, []), ""),  # no such text
     ],
-    ids=["denied", "changed by the user", "outside", "unknown file", "no such text"],
-)
+)  # fmt: skip
 def test_what_is_not_known_is_no_case(
     tmp_path: Path, words: Mapping[str, object], done: object, error: str
 ) -> None:

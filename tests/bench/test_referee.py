@@ -216,22 +216,17 @@ def without(lines: list[str], *numbers: int) -> str:
 @pytest.mark.parametrize(
     ("tip", "lands", "refused"),
     [
-        (edited(TEXT, 3, "new\nnew\n"), True, False),
-        (edited(TEXT, 13, "new\n"), True, False),
-        (edited(TEXT, 17, "new\n"), True, False),
-        (edited(TEXT, 14, "new\n"), False, True),
-        (edited(TEXT, 16, "new\n"), False, True),
-        (edited(TEXT, 15, "new\n"), False, True),
-        (without(TEXT, 15), False, True),
-        (without(TEXT, 17), True, False),
-        ("".join([*TEXT, *TEXT[13:16]]), True, False),
-        ("".join([*TEXT[:12], "new\n", *TEXT[16:], *TEXT[13:16]]), False, True),
-        (None, False, True),
-    ],
-    ids=[
-        "a change far above", "one untouched line above", "one untouched line below",
-        "the line above", "the line below", "the line itself", "the line deleted",
-        "a line below deleted", "a copy made", "the lines moved", "the file deleted",
+        (edited(TEXT, 3, "new\nnew\n"), True, False),  # a change far above
+        (edited(TEXT, 13, "new\n"), True, False),  # one untouched line above
+        (edited(TEXT, 17, "new\n"), True, False),  # one untouched line below
+        (edited(TEXT, 14, "new\n"), False, True),  # the line above
+        (edited(TEXT, 16, "new\n"), False, True),  # the line below
+        (edited(TEXT, 15, "new\n"), False, True),  # the line itself
+        (without(TEXT, 15), False, True),  # the line deleted
+        (without(TEXT, 17), True, False),  # a line below deleted
+        ("".join([*TEXT, *TEXT[13:16]]), True, False),  # a copy made
+        ("".join([*TEXT[:12], "new\n", *TEXT[16:], *TEXT[13:16]]), False, True),  # the lines moved
+        (None, False, True),  # the file deleted
     ],
 )  # fmt: skip
 def test_the_rule(tmp_path: Path, home: Path, tip: str | None, lands: bool, refused: bool) -> None:

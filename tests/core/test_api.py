@@ -154,14 +154,13 @@ UNSURE = BY_FORMAT["indexed"].replace('"id"', '"confidence": 0.6, "id"')
     ("answer", "strict", "lax"),
     [
         (block("two = 2  \n", "two = 22\n"), patchq.Rules(levels=("exact",)), patchq.Rules()),
-        (EDIT, patchq.Rules(deny=lambda path: "no"), patchq.Rules()),
-        (EDIT, patchq.Rules(max_file_bytes=8), patchq.Rules()),
-        (ELIDED, patchq.Rules(), patchq.Rules(elision=False)),
-        ("```python:a.py\none = 1\n```\n", patchq.Rules(min_kept=0.6), patchq.Rules()),
-        (UNSURE, patchq.Rules(), patchq.Rules(min_confidence=0.5)),
-        (block("two = 2\n", "two = (\n"), patchq.Rules(), patchq.Rules(syntax=False)),
+        (EDIT, patchq.Rules(deny=lambda path: "no"), patchq.Rules()),  # deny
+        (EDIT, patchq.Rules(max_file_bytes=8), patchq.Rules()),  # max_file_bytes
+        (ELIDED, patchq.Rules(), patchq.Rules(elision=False)),  # elision
+        ("```python:a.py\none = 1\n```\n", patchq.Rules(min_kept=0.6), patchq.Rules()),  # min_kept
+        (UNSURE, patchq.Rules(), patchq.Rules(min_confidence=0.5)),  # min_confidence
+        (block("two = 2\n", "two = (\n"), patchq.Rules(), patchq.Rules(syntax=False)),  # syntax
     ],
-    ids=["levels", "deny", "max_file_bytes", "elision", "min_kept", "min_confidence", "syntax"],
 )  # fmt: skip
 def test_rules(answer: str, strict: patchq.Rules, lax: patchq.Rules) -> None:
     outcomes = [patchq.apply(answer, FILES, rules).ok for rules in (strict, lax)]

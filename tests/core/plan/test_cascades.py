@@ -83,12 +83,11 @@ def backup(target: str, new: str, id: str, of: str | None) -> Edit:
 @pytest.mark.parametrize(
     ("indexed", "expected", "written"),
     [
-        (says("a", "x", "1"), ["applied", "skipped"], b"x b\n"),
-        (says("z", "x", "1"), ["skipped", "applied"], b"a y\n"),
-        (says("a", "x", "1", confidence=0.1), ["skipped", "applied"], b"a y\n"),
+        (says("a", "x", "1"), ["applied", "skipped"], b"x b\n"),  # the edit has its place
+        (says("z", "x", "1"), ["skipped", "applied"], b"a y\n"),  # it has none
+        (says("a", "x", "1", confidence=0.1), ["skipped", "applied"], b"a y\n"),  # it is doubtful
     ],
-    ids=["the edit has its place", "it has none", "it is doubtful"],
-)
+)  # fmt: skip
 def test_a_backup_of_the_same_id(indexed: Edit, expected: list[str], written: bytes) -> None:
     done = planned("a b\n", [indexed, backup("b", "y", "1", "1")])
     assert not done.refused
@@ -112,12 +111,11 @@ BOTH_ORDERS = pytest.mark.parametrize("order", [1, -1], ids=["behind it", "befor
 @pytest.mark.parametrize(
     "other",
     [
-        InContext("", "a", " b", "x"),
-        InContext("", "a b\n", "", "x b\n"),
-        InContext("", "a ", "b", "x "),
+        InContext("", "a", " b", "x"),  # of the same characters
+        InContext("", "a b\n", "", "x b\n"),  # of the line
+        InContext("", "a ", "b", "x "),  # of more characters
     ],
-    ids=["of the same characters", "of the line", "of more characters"],
-)
+)  # fmt: skip
 def test_a_contextual_edit_of_the_same_span_and_result_is_a_backup(
     order: int, other: InContext
 ) -> None:

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from patchq.core.model.ops import InsertAt, PatchHunk
+from patchq.core.model.ops import InsertAt, Op, PatchHunk
 from patchq.core.resolve import hunks
 from patchq.core.resolve.ladder import Found, Missed, replaced
 from patchq.core.text.lines import Text
@@ -19,49 +19,37 @@ TWICE = "class A\n  x\nclass B\n  x\n"
 @pytest.mark.parametrize(
     ("before", "op", "after"),
     [
+        # hunk
         (TWICE, PatchHunk("  x\n", "  y\n", scopes=("class B",)), TWICE[:-2] + "y\n"),
         (TWICE, PatchHunk("  x\n", "  y\n", scopes=("class A",)), "match.ambiguous"),
         (TWICE, PatchHunk("  x\n", "  y\n", scopes=("class C",)), "match.ambiguous"),
-        (TWICE, PatchHunk("  x\n", "  y\n", at_end=True), TWICE[:-2] + "y\n"),
-        ("a\nb\n", PatchHunk("a\n", "c\n", at_end=True), "match.none"),
+        (TWICE, PatchHunk("  x\n", "  y\n", at_end=True), TWICE[:-2] + "y\n"),  # at the end
+        ("a\nb\n", PatchHunk("a\n", "c\n", at_end=True), "match.none"),  # not at the end
         ("a\nb\na\nc\nb\n", PatchHunk("b\n", "x\n", scopes=("a", "c")), "match.ambiguous"),
         ("a\nb\nc\nb\n", PatchHunk("b\n", "x\n", scopes=(" a ", "c")), "a\nb\nc\nx\n"),
-        ("a\nb\n", PatchHunk("", "x\n", scopes=("a",)), "a\nx\nb\n"),
-        ("a\nb\n", PatchHunk("", "x\n", at_end=True), "a\nb\nx\n"),
-        ("", PatchHunk("", "x\n"), "x\n"),
-        ("a\nb\n", PatchHunk("", "x\n"), "match.none"),
-        ("a\na\n", PatchHunk("", "x\n", scopes=("a",)), "match.none"),
-        ("a\nx\n", PatchHunk("", "x\n", scopes=("a",)), "already"),
+        ("a\nb\n", PatchHunk("", "x\n", scopes=("a",)), "a\nx\nb\n"),  # added behind the scope
+        ("a\nb\n", PatchHunk("", "x\n", at_end=True), "a\nb\nx\n"),  # added at the end
+        ("", PatchHunk("", "x\n"), "x\n"),  # added to an empty file
+        ("a\nb\n", PatchHunk("", "x\n"), "match.none"),  # added nowhere
+        ("a\na\n", PatchHunk("", "x\n", scopes=("a",)), "match.none"),  # an ambiguous scope
+        ("a\nx\n", PatchHunk("", "x\n", scopes=("a",)), "already"),  # added already
         ("* a\nb\n", PatchHunk(" * a\nb\n", " * a\nc\n", bare=("* a\nb\n", "* a\nc\n")),
-         "* a\nc\n"),
-        ("a\nb", PatchHunk("b\n", "c\n"), "a\nc\n"),
-        ("a\nb", PatchHunk("b\n", "c\n", final_newline=False), "a\nc"),
-        ("a\nb\n", PatchHunk("b\n", "c\n", final_newline=False), "a\nc"),
-        ("a\nb", PatchHunk("a\n", "c\n"), "c\nb"),
-        ("a\r\nb", PatchHunk("b\n", "b\nc\n"), "a\r\nb\r\nc\r\n"),
-        ("a\nc\n", PatchHunk("a\nb\n", "a\nc\n"), "already"),
-    ],
-    ids=[
-        "behind its scope", "two behind its scope", "an unknown scope", "at the end",
-        "not at the end", "a scope that is not unique", "stacked scopes", "added behind the scope",
-        "added at the end", "added to an empty file", "added nowhere", "an ambiguous scope",
-        "added already", "context as it stands", "a newline at the end", "none as before",
-        "none any more", "another line changes", "added behind the last line", "already there",
-    ],
-)  # fmt: skip
-def test_hunk(before: str, op: PatchHunk, after: str) -> None:
-    assert result(before, op) == after
-
-
-@pytest.mark.parametrize(
-    ("before", "op", "after"),
-    [
-        ("a\nb\n", InsertAt(1, "x"), "a\nx\nb\n"), ("a\nb", InsertAt(2, "x\n"), "a\nb\nx"),
+            "* a\nc\n"),  # context as it stands
+        ("a\nb", PatchHunk("b\n", "c\n"), "a\nc\n"),  # a newline at the end
+        ("a\nb", PatchHunk("b\n", "c\n", final_newline=False), "a\nc"),  # none as before
+        ("a\nb\n", PatchHunk("b\n", "c\n", final_newline=False), "a\nc"),  # none any more
+        ("a\nb", PatchHunk("a\n", "c\n"), "c\nb"),  # another line changes
+        ("a\r\nb", PatchHunk("b\n", "b\nc\n"), "a\r\nb\r\nc\r\n"),  # added behind the last line
+        ("a\nc\n", PatchHunk("a\nb\n", "a\nc\n"), "already"),  # already there
+        # insert at
+        ("a\nb\n", InsertAt(1, "x"), "a\nx\nb\n"),
+        ("a\nb", InsertAt(2, "x\n"), "a\nb\nx"),
         ("a\r\n", InsertAt(0, "x\n\n"), "x\r\n\r\na\r\n"),
-        ("a\n", InsertAt(2, "x\n"), "match.none"), ("a\nx\n", InsertAt(1, "x\n"), "already"),
+        ("a\n", InsertAt(2, "x\n"), "match.none"),
+        ("a\nx\n", InsertAt(1, "x\n"), "already"),
     ],
 )  # fmt: skip
-def test_insert_at(before: str, op: InsertAt, after: str) -> None:
+def test_what_a_hunk_makes(before: str, op: Op, after: str) -> None:
     assert result(before, op) == after
 
 

@@ -116,17 +116,13 @@ def test_only_what_is_enabled_is_ignored(levels: tuple[str, ...], refused: bool)
 @pytest.mark.parametrize(
     ("before", "old", "new", "after"),
     [
-        ("x\nx\nx\n", "x\n", "", "x\nx\n"),
-        ("x\nx\n", "x\nx\n", "x\n", "x\n"),
-        ("x\nx\ny\n", "x\n", "x\nz\n", None),
-        ("x\nx\n" + "a\n" * 60 + "x\n", "x\n", "", None),
-        ("x\n" * 51, "x\n", "", None),
-        ("a\nb\na\nc\n", "a\n", "d\n", None),
-        ("  a\n    a\n", "a\n", "b\n", None),
-    ],
-    ids=[
-        "one of equal neighbours goes", "both are quoted", "different neighbours",
-        "one stands apart", "too many to tell", "two places", "two shifts",
+        ("x\nx\nx\n", "x\n", "", "x\nx\n"),  # one of equal neighbours goes
+        ("x\nx\n", "x\nx\n", "x\n", "x\n"),  # both are quoted
+        ("x\nx\ny\n", "x\n", "x\nz\n", None),  # different neighbours
+        ("x\nx\n" + "a\n" * 60 + "x\n", "x\n", "", None),  # one stands apart
+        ("x\n" * 51, "x\n", "", None),  # too many to tell
+        ("a\nb\na\nc\n", "a\n", "d\n", None),  # two places
+        ("  a\n    a\n", "a\n", "b\n", None),  # two shifts
     ],
 )  # fmt: skip
 def test_ambiguity_is_judged_by_the_result(
@@ -211,38 +207,29 @@ def lines(text: str) -> Lines:
 @pytest.mark.parametrize(
     ("before", "old", "new", "after"),
     [
-        (b"a \nb\t\nc\n", "a\nb\nc\n", "a\nb\nC\n", b"a \nb\t\nC\n"),
-        (b"a \nb\nc\n", "a\nb\nc\n", "b\na\nc\n", b"b\na \nc\n"),
-        (b"a \nb\nc\n", "a\nb\nc\n", "a\nb\na\n", b"a \nb\na \n"),
+        (b"a \nb\t\nc\n", "a\nb\nc\n", "a\nb\nC\n", b"a \nb\t\nC\n"),  # trailing blanks
+        (b"a \nb\nc\n", "a\nb\nc\n", "b\na\nc\n", b"b\na \nc\n"),  # a moved line
+        (b"a \nb\nc\n", "a\nb\nc\n", "a\nb\na\n", b"a \nb\na \n"),  # a line that comes twice
         (b"x \ny\nz\nx\t\n", "x\ny\nz\nx\n", "x\nx\ny\nz\n", b"x \nx\t\ny\nz\n"),
-        (b"a\nb\n\nc\n", "a\nb\n \nc\n", " \na\nb\nc\n", b"\na\nb\nc\n"),
+        (b"a\nb\n\nc\n", "a\nb\n \nc\n", " \na\nb\nc\n", b"\na\nb\nc\n"),  # a moved blank line
         (b"  a\n   \n  b\n", "a\n\nb\n", "a\n\n\nb\n", b"  a\n   \n\n  b\n"),
         (b"a\r\nb\nc\r\n", "a\nb\nc\n", "b\na\nx\nc\n", b"b\na\r\nx\r\nc\r\n"),
-        (b"a\nb\r\nc\n", "b\n", "x\ny\n", b"a\nx\ny\nc\n"),
-        (b"a\rb\nc\n", "a\rb\n", "a\rb\nx\n", b"a\rb\nx\nc\n"),
-        (BOM + b"a\nb\n", "a\n", "A\n", BOM + b"A\nb\n"),
-        (BOM + b"a\n", "a\n", "x\na\n", BOM + b"x\na\n"),
-        (b"\xe9\na\n", "a\n", "b\n", b"\xe9\nb\n"),
-        (b"a\nb", "b\n", "B\n", b"a\nB"),
-        (b"a\nb", "b\n", "b\nc\n", b"a\nb\nc"),
-        (b"a\r\nb", "b\n", "b\nc\n", b"a\r\nb\r\nc"),
-        (b"a\nb", "b\n", "", b"a"),
-        (b"a\r\nb", "b\n", "", b"a"),
-        (b"a\nb", "a\nb\n", "b\na\n", b"b\na"),
-        (b"a\nb", "a\n", "", b"b"),
-        (b"a", "a\n", "", b""),
-        (b"a\nb\r", "a\n", "A\n", b"A\nb\r"),
-        (b"a\n\nb", "b\n", "", b"a\n"),
-        ("é\nb\n".encode(), "é\nb\n", "é\nü\n", "é\nü\n".encode()),
-    ],
-    ids=[
-        "trailing blanks", "a moved line", "a line that comes twice",
-        "the one that goes away is moved", "a moved blank line", "blanks on a blank line",
-        "a moved line's end", "new lines take the most frequent end", "lone CR", "BOM",
-        "behind a BOM", "bytes that are no UTF-8", "last line changed", "line behind the last",
-        "the same with CRLF",
-        "last line deleted", "the same with CRLF", "last line moved up", "first line deleted",
-        "only line deleted", "a last lone CR", "a blank line is last", "beyond ASCII",
+        (b"a\nb\r\nc\n", "b\n", "x\ny\n", b"a\nx\ny\nc\n"),  # new lines take the most frequent end
+        (b"a\rb\nc\n", "a\rb\n", "a\rb\nx\n", b"a\rb\nx\nc\n"),  # lone CR
+        (BOM + b"a\nb\n", "a\n", "A\n", BOM + b"A\nb\n"),  # BOM
+        (BOM + b"a\n", "a\n", "x\na\n", BOM + b"x\na\n"),  # behind a BOM
+        (b"\xe9\na\n", "a\n", "b\n", b"\xe9\nb\n"),  # bytes that are no UTF-8
+        (b"a\nb", "b\n", "B\n", b"a\nB"),  # last line changed
+        (b"a\nb", "b\n", "b\nc\n", b"a\nb\nc"),  # line behind the last
+        (b"a\r\nb", "b\n", "b\nc\n", b"a\r\nb\r\nc"),  # the same with CRLF
+        (b"a\nb", "b\n", "", b"a"),  # last line deleted
+        (b"a\r\nb", "b\n", "", b"a"),  # the same with CRLF
+        (b"a\nb", "a\nb\n", "b\na\n", b"b\na"),  # last line moved up
+        (b"a\nb", "a\n", "", b"b"),  # first line deleted
+        (b"a", "a\n", "", b""),  # only line deleted
+        (b"a\nb\r", "a\n", "A\n", b"A\nb\r"),  # a last lone CR
+        (b"a\n\nb", "b\n", "", b"a\n"),  # a blank line is last
+        ("é\nb\n".encode(), "é\nb\n", "é\nü\n", "é\nü\n".encode()),  # beyond ASCII
     ],
 )  # fmt: skip
 def test_own_bytes_are_kept(before: bytes, old: str, new: str, after: bytes) -> None:
