@@ -11,7 +11,7 @@ import pygit2
 
 from patchq.core.model.values import Source
 from patchq.gate.config.schema import Config
-from patchq.gate.git.branches.local import LocalBranches
+from patchq.gate.git.branches import Branches
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.process import process
@@ -71,7 +71,7 @@ class Bench:
             self._commit(row.since, commit)
         queue = StoreQueue(self.place / ".patchq")
         repo = Repository.open(self.place)
-        branches = LocalBranches(repo)
+        branches = Branches(repo)
         session = compose(
             RepoContext(repo, queue, self.place / ".patchq", row.config, "main", branches)
         )

@@ -13,7 +13,7 @@ from typing import Any
 from patchq.gate.api.location import Location, write_file
 from patchq.gate.config import config_file
 from patchq.gate.errors import UsageError
-from patchq.gate.hooks import builtin, install
+from patchq.gate.hooks import configured, install
 from patchq.gate.hooks.install import GATE as GATE
 from patchq.gate.hooks.install import HookFile
 
@@ -28,14 +28,14 @@ def listing(location: Location) -> dict[str, list[dict[str, Any]]]:
             "name": name,
             "does": does,
             "enabled": install.is_enabled(config, name),
-            "path": str(builtin.path(name)),
+            "path": str(configured.script(name)),
         }
-        for name, does in builtin.SUMMARIES.items()
+        for name, does in configured.SUMMARIES.items()
     ]
     places = [
         {
             "name": place.name,
-            "does": builtin.GIT_SUMMARIES[place.name],
+            "does": configured.GIT_SUMMARIES[place.name],
             "state": place.state,
             "path": str(place.file),
         }

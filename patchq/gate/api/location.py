@@ -22,7 +22,7 @@ from patchq.gate.config.config_file import FILE, OPERATORS_FILE
 from patchq.gate.config.schema import Config, Queue
 from patchq.gate.errors import Fault, ObjectDamaged, RepositoryFault, UsageError
 from patchq.gate.git import files, records
-from patchq.gate.git.branches import Branches, way_back
+from patchq.gate.git.branches import Branches
 from patchq.gate.git.branches.home import Home, HomeGone, proposed, record, recorded, refuse
 from patchq.gate.git.checkout import missing, registered
 from patchq.gate.git.command import Git
@@ -164,7 +164,7 @@ class Location(Struct, frozen=True):
         """Have `git status` pass over the queue, without touching a file of the repository."""
         if self.workdir is not None and queue.is_relative_to(self.workdir):
             queue = queue.relative_to(self.workdir)
-            way_back.exclude(self.repo.commondir, [f"/{queue.as_posix()}/"])
+            files.exclude(self.repo.commondir, [f"/{queue.as_posix()}/"])
 
 
 def write_file(path: Path, data: bytes | None, *tops: Path) -> None:

@@ -30,7 +30,7 @@ from msgspec.structs import replace
 from patchq.gate.git import files
 from patchq.gate.git.command import QUIET, Git, plain_environment
 from patchq.gate.git.objects import BLOB, Leaf, is_blob, is_regular, object_id
-from patchq.gate.git.ref_files import heads
+from patchq.gate.git.refs import heads
 from patchq.gate.git.repository import Repository
 
 _REBASES = ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs")
@@ -46,20 +46,23 @@ _HEAD_STATES = {
 
 
 class Checkout(Struct, frozen=True):
-    """A work tree whose HEAD is `branch` (short name), with its own git directory."""
+    """A work tree whose HEAD is `branch` (short name), with its own git directory.
+
+    `unseen` is the reason why it is out of reach; empty where it can be seen and written.
+    """
 
     repo: Repository
     branch: str
     gitdir: Path
     workdir: Path
     unseen: str = ""
-    """The reason why it is out of reach; empty where it can be seen and written."""
 
     @property
     def cure(self) -> str:
         """The commands that bring one that is out of reach back, or forget it."""
         if (self.gitdir / "commondir").exists():
-            unlock = f"git worktree unlock '{self.workdir}'; " if self._locked else ""
+            locked = (self.gitdir / "locked").exists()
+            unlock = f"git worktree unlock '{self.workdir}'; " if locked else ""
             gone = f"or, if it is gone for good: {unlock}git worktree prune"
         else:
             gone = "or correct core.worktree"
@@ -70,12 +73,7 @@ class Checkout(Struct, frozen=True):
         )
 
     @property
-    def _locked(self) -> bool:
-        return (self.gitdir / "locked").exists()
-
-    @property
     def git(self) -> Git:
-        """Git here, whatever the environment says."""
         places = (f"--git-dir={self.gitdir}", f"--work-tree={self.workdir}")
         return Git(
             plain_environment(GIT_LITERAL_PATHSPECS="1"),
@@ -197,7 +195,6 @@ def _has_result(
     path: str,
     results: Mapping[str, Leaf | None] | None,
 ) -> bool:
-    """Return True if the work tree has the path as it is to be, and the index does not disagree."""
     if not results or path not in results or any(name.startswith(f"{path}/") for name in index):
         return False
     before, after = checkout.repo.leaf(root, path), results[path]
@@ -272,7 +269,6 @@ def pathspec(paths: Sequence[str]) -> Sequence[str]:
 
 
 def _changed(checkout: Checkout, paths: Sequence[str]) -> set[str]:
-    """Return the tracked paths that git calls changed."""
     if not paths:
         return set()
     options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=no")
@@ -327,8 +323,6 @@ class Whereabouts(Struct, frozen=True):
 
 
 class WorkTrees:
-    """The registered work trees of a repository, read when they are first asked for."""
-
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
         self._asked: dict[str, Whereabouts] = {}
@@ -345,7 +339,6 @@ class WorkTrees:
         return self._asked[path]
 
     def ignore(self, path: str) -> bool:
-        """Return True if git ignores a path below the root of patchq's own work tree."""
         repo = self._repo
         return repo.workdir is not None and repo.raw_repository.path_is_ignored(path)
 

@@ -4,12 +4,17 @@ A process that git started inherits variables that say which repository and inde
 person's shell may hold others.  So git gets an environment that is made here: of this process's
 without git's own variables, or of nothing but the PATH.
 
+Faults follow from the words that git and libgit2 use when something fails.  The machine's troubles
+(no room, no descriptors) are not the repository's, and damaged objects are not a refusal of git's:
+each has another cure.  Only the words tell them apart.
+
 For a remote the person's own credentials (helpers, keys, an agent) serve, and no password is asked
 for.  A remote's words are passed on without the credentials that a URL may hold.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -20,9 +25,8 @@ from pathlib import Path, PurePath
 
 from msgspec import Struct
 
-from patchq.gate.errors import RepositoryFault
-from patchq.gate.git.faults import failure
-from patchq.gate.git.files import childrens_umask
+from patchq.gate.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault
+from patchq.gate.git import files
 
 # Nothing of the repository's own runs, neither a hook (patchq's `pre-push` would ask patchq) nor a
 # monitor; and what tidies up takes no work tree for gone that only this process cannot see.
@@ -51,6 +55,23 @@ _NOBODYS = {
 _OF_REMOTES = re.compile(r"GIT_(SSH(_COMMAND|_VARIANT)?|PROXY_COMMAND)|GIT_(SSL_|HTTP_|TRACE).*")
 _CREDENTIALS = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/@\s'\"]+@")
 MOST_WORDS = 1500
+FSCK = "run `git fsck --full` and restore what it names from another clone"
+ROOM = "see to that, then start patchq again; nothing was lost"
+_DAMAGE = re.compile(
+    r"(?i)unable to read (tree|sha1|[0-9a-f]{40})|failed to (read|unpack) (tree )?object|"
+    r"could not read [0-9a-f]{40}|bad (tree|object)|missing (blob|tree|object)|is corrupt|"
+    r"object file .* is empty|unable to unpack|inflate: |hash mismatch"
+)
+_UNWRITTEN = re.compile(
+    r"(?i)(unable|could not|cannot|failed) to? ?(write|create|make|close|append)|write error|"
+    r"cannot mkdir|unable to .*\.lock"
+)
+_TROUBLE = {
+    os.strerror(number)
+    for number in (
+        errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM
+    )
+}  # fmt: skip
 
 
 def plain_environment(**more: str) -> dict[str, str]:
@@ -65,7 +86,6 @@ def plain_environment(**more: str) -> dict[str, str]:
 
 
 def sealed_environment() -> dict[str, str]:
-    """Nothing of anybody's: no configuration but the repository's, no variable but the PATH."""
     return {"PATH": os.environ.get("PATH", os.defpath), **_NOBODYS, **_PLAIN}
 
 
@@ -77,7 +97,6 @@ def alternate(objects: Path) -> str:
 
 
 def redacted(text: str) -> str:
-    """Return the text without the credentials in URLs."""
     return _CREDENTIALS.sub(r"\1", text)
 
 
@@ -90,12 +109,10 @@ class Done(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return its output, without the last line's end."""
         return os.fsdecode(self.out).removesuffix("\n")
 
     @property
     def complaint(self) -> str:
-        """Return all that it complained of."""
         return self.err.decode("utf-8", "replace").strip()
 
     @property
@@ -146,13 +163,16 @@ class Git(Struct, frozen=True):
                 out, err = error.output or b"", (error.stderr or b"") + late
         return Done(code, out, err)
 
-    def output(self, *words: str, index: Path | None = None, stdin: bytes = b"") -> bytes:
+    def output(
+        self, *words: str, index: Path | None = None, stdin: bytes = b"", keep: Sequence[int] = ()
+    ) -> bytes:
         """Return git's output; `RepositoryFault` if it fails, `DiskFault` for want of room."""
-        done = self.run(*words, index=index, stdin=stdin)
+        done = self.run(*words, index=index, stdin=stdin, keep=keep)
         if done.code != 0:
             where = f" in {self.place}" if self.place else ""
             place = self.place or self.directory or Path()
-            raise failure(f"git {words[0]} failed{where}", done.complaint, place)
+            why = done.complaint or f"it ended with {done.code}"
+            raise failure(f"git {words[0]} failed{where}", why, place)
         return done.out
 
     def start(
@@ -176,7 +196,7 @@ class Git(Struct, frozen=True):
                 stderr=streams[2],
                 start_new_session=True,
                 pass_fds=keep,
-                umask=childrens_umask(),
+                umask=files.childrens_umask(),
             )
         except FileNotFoundError:
             raise RepositoryFault("there is no `git` on the PATH", "install git") from None
@@ -208,3 +228,48 @@ def is_recent(version: str) -> bool:
     """Return True if git of this version has `merge-tree --write-tree`."""
     digits = re.search(r"(\d+)\.(\d+)", version)
     return digits is not None and (int(digits[1]), int(digits[2])) >= (2, 38)
+
+
+def failure(what: str, complaint: str, place: Path) -> Fault:
+    """Return the fault for git's complaint about its work in `place`.
+
+    Git does not always say why a file could not be written."""
+    text = f"{what}: {complaint}"
+    trouble = _trouble_in(complaint)
+    if not trouble and _UNWRITTEN.search(complaint) and (short := files.shortage(place)):
+        trouble, text = short, f"{what}: {short}: {complaint}"
+    if trouble:
+        return DiskFault(text if trouble in text else f"{what}: {trouble}: {complaint}", ROOM)
+    return ObjectDamaged(text, FSCK) if _DAMAGE.search(complaint) else RepositoryFault(text)
+
+
+def _trouble_in(text: str) -> str | None:
+    """The system's words for what the machine is short of, if a message of git's or libgit2's has
+    them or says as much."""
+    if "out of diskspace" in text.lower():
+        return os.strerror(errno.ENOSPC)
+    return next((words for words in sorted(_TROUBLE) if words.lower() in text.lower()), None)
+
+
+def fault(what: str, error: Exception) -> Fault:
+    trouble = _trouble_in(str(error))
+    return (
+        DiskFault(f"{what}: {trouble}", ROOM)
+        if trouble
+        else RepositoryFault(f"{what}: {error}", FSCK)
+    )
+
+
+def unreadable(what: str, error: Exception) -> Fault:
+    """The fault of reading objects: the disk's, or of these alone."""
+    found = fault(what, error)
+    named = what.rpartition(" ")[2]  # libgit2 often begins with the object that `what` names
+    why = "it is missing" if isinstance(error, KeyError) else str(error).removeprefix(f"{named}: ")
+    return found if isinstance(found, DiskFault) else ObjectDamaged(f"{what}: {why}", FSCK)
+
+
+def misconfigured(error: Exception) -> Fault:
+    """Return the fault of reading git's configuration: the machine's, or a mistake in it."""
+    found = fault("cannot read git's configuration", error)
+    cure = "see what `git config --list --show-origin` says"
+    return found if isinstance(found, DiskFault) else RepositoryFault(str(found), cure)

@@ -18,7 +18,7 @@ import re
 import signal
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -135,13 +135,25 @@ def save(path: Path, data: bytes) -> None:
 
 
 def take_away(path: Path, *tops: Path) -> None:
-    """Remove a file, and the folders below `tops` that it leaves empty."""
     path.unlink()
     with suppress(OSError):  # raised by a folder that is not empty
         for folder in path.parents:
             if folder in tops:
                 break
             folder.rmdir()
+
+
+def exclude(commondir: Path, patterns: Iterable[str]) -> None:
+    """Have git pass over what the patterns match, without touching a file of the repository."""
+    path = commondir / "info" / "exclude"
+    known = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
+    lines = set(known.splitlines())
+    new = [pattern for pattern in dict.fromkeys(patterns) if pattern not in lines]
+    if new:
+        path.parent.mkdir(exist_ok=True)
+        start = "" if not known or known.endswith("\n") else "\n"
+        with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(start + "".join(f"{pattern}\n" for pattern in new))
 
 
 def append(fd: int, data: bytes) -> None:
@@ -290,7 +302,6 @@ def share(setting: str | None) -> None:
 
 
 def unshare() -> None:
-    """Set the umask again that this process was started with."""
     global _started_with
     if _started_with is not None:
         os.umask(_started_with)
@@ -298,7 +309,6 @@ def unshare() -> None:
 
 
 def is_on() -> bool:
-    """True if the repository is shared."""
     return _started_with is not None
 
 

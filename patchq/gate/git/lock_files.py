@@ -62,18 +62,11 @@ class LockFile:
 
         Raises `Busy` if another process is after `wait` seconds, or once `cut` says so."""
         for _ in files.attempts(wait, cut):
-            with suppress(FileExistsError):
-                self._link(lock)
-                return
-        raise Busy(*_held_by_others(lock))
-
-    def _link(self, lock: Path) -> None:
-        while self.lock is None:
             try:
+                files.make_directory(lock.parent)  # git removes those that pack-refs emptied
                 os.link(self.own, lock)
-                self.lock = lock
-            except FileNotFoundError:
-                files.make_directory(lock.parent)  # git removes directories that pack-refs emptied
+            except (FileExistsError, FileNotFoundError):
+                continue
             except OSError as error:
                 if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
                     raise
@@ -81,6 +74,9 @@ class LockFile:
                     f"cannot make the hard link {lock}: {error.strerror}",
                     "patchq needs a file system with hard links for the git directory",
                 ) from None
+            self.lock = lock
+            return
+        raise Busy(*_held_by_others(lock))
 
     def find(self, places: Iterable[Path]) -> Path | None:
         """Return the place that is a link to the own file: a dead owner's lock has to be found."""
@@ -91,7 +87,6 @@ class LockFile:
         return self.lock
 
     def beside(self, suffix: str) -> Path:
-        """A name beside the own file's, for what belongs to it."""
         return self.own.with_name(self.own.name + suffix)
 
     def publish(self, path: Path) -> None:
@@ -108,7 +103,6 @@ class LockFile:
         self.lock = None
 
     def unlock(self) -> None:
-        """Give up `lock`, if it is held; the own file can lock again."""
         if self.lock is not None:
             self.lock.unlink(missing_ok=True)
             self.lock = None
@@ -119,7 +113,6 @@ class LockFile:
         os.close(self.fd)
 
     def free(self) -> None:
-        """Unlock, and remove the own file."""
         self.unlock()
         self.own.unlink(missing_ok=True)
         self.release()

@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from pygit2.enums import DeltaStatus, DiffFind, DiffOption, ObjectType
 
 from patchq.core.model.values import FileChange, LineHunk
-from patchq.gate.git.command import Git, alternate, plain_environment
-from patchq.gate.git.faults import failure, fault
+from patchq.gate.git.command import Git, alternate, failure, fault, plain_environment
 from patchq.gate.git.object_buffer import write_loose
 from patchq.gate.git.objects import Leaf, as_changes
 from patchq.gate.git.repository import Repository
@@ -115,7 +114,6 @@ def line_hunks(old: bytes, new: bytes) -> list[LineHunk]:
 
 
 def fork_of(repo: Repository, one: str, other: str) -> str | None:
-    """A commit from which both come; None where there is none."""
     try:
         found = repo.raw_repository.merge_base(one, other)
     except (KeyError, ValueError, pygit2.GitError):

@@ -36,7 +36,6 @@ _TRIES = 100  # a `git gc` beside removes directories that are empty for a momen
 
 
 def clean(objects: Path) -> None:
-    """Remove what killed writers left."""
     for own in leftovers(objects, _SUFFIX):
         own.find((objects / "pack").glob("*.keep"))
         _drop(own)
@@ -62,7 +61,6 @@ class ObjectBuffer:
         self._kept: list[LockFile] = []
 
     def backend(self) -> pygit2.OdbBackend:
-        """Return what a handle asks for them; it can be given to one only."""
         return _InMemory(self._objects)
 
     def write_to(self, objects: Path, flush: Callable[[], None]) -> None:
@@ -132,12 +130,10 @@ class ObjectBuffer:
         return oid
 
     def content(self, oid: str) -> bytes | None:
-        """Return an object's bytes, if it is in memory: libgit2 would ask by way of C."""
         return self._objects.get(oid, (0, None))[1]
 
     @contextmanager
     def tentative(self) -> Iterator[None]:
-        """Forget what is made inside, when it is left."""
         known = len(self._objects)
         try:
             yield

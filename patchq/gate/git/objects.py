@@ -75,7 +75,6 @@ def make_identity(name: str, email: str, when: int = 0, offset: int = 0) -> Iden
 
 
 def parse_identity(text: str) -> Identity | None:
-    """`Ada <ada@example.org>`, or None; the time is the epoch."""
     match = re.fullmatch(r"\s*([^<>]*?)\s*<([^<>]*)>\s*", text)
     return make_identity(match[1], match[2]) if match else None
 
@@ -85,7 +84,6 @@ def is_regular(mode: int) -> bool:
 
 
 def is_blob(mode: int) -> bool:
-    """Return True if a blob has the content: of a file, or a symbolic link."""
     return is_regular(mode) or mode == LINK
 
 
@@ -274,7 +272,6 @@ def as_changes(
 
 
 def mode_of(change: FileChange) -> int:
-    """The mode of what the change leaves."""
     return LINK if change.link else EXECUTABLE if change.executable else FILE
 
 

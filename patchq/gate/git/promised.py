@@ -7,17 +7,15 @@ knows nothing of that.  Trees have to be here: each would cost a question to the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
-from typing import Protocol
 
 import pygit2
 
 from patchq.core.model.listing import Listing
 from patchq.gate.errors import ObjectDamaged, RepositoryFault
-from patchq.gate.git.command import QUIET, Git, plain_environment
-from patchq.gate.git.faults import misconfigured
-from patchq.gate.git.objects import Changes, Leaf, is_blob
+from patchq.gate.git.command import QUIET, Git, misconfigured, plain_environment
+from patchq.gate.git.objects import Trees, differences, is_blob
 
 _MARK = re.compile(r"remote\.(.*)\.(promisor|partialclonefilter)")
 _MOST_AHEAD = 256
@@ -61,52 +59,42 @@ def _lacks_trees(gitdir: str) -> bool:
     return b"\n?" in git.run(*words, f"--max-count={_COMMITS}").out
 
 
-class Objects(Protocol):
-    """The repository's objects, here and in memory."""
-
-    def has(self, oid: str) -> bool: ...
-
-    def leaf(self, root: str, path: str) -> Leaf | None: ...
-
-    def differences(self, old: str | None, new: str) -> Changes: ...
-
-
 class Promised:
     """Fetches what is missing, with more at once the more is asked for."""
 
-    def __init__(self, objects: Objects, remotes: Iterable[str], git: Git) -> None:
-        self._objects, self._remotes, self._git = objects, tuple(remotes), git
+    def __init__(
+        self, trees: Trees, has: Callable[[str], bool], remotes: Sequence[str], git: Git
+    ) -> None:
+        self._trees, self._has, self._remotes, self._git = trees, has, remotes, git
         self._ahead = 0
         self._whole: str | None = None  # the tree whose files were all here last
-        self._away: tuple[float, str] = (0.0, "")
+        self._until, self._why = 0.0, ""
 
     def fetch(self, oids: Iterable[str]) -> None:
         """Bring the objects here.  Raises `ObjectDamaged` with the remote's words."""
-        missing = [oid for oid in dict.fromkeys(oids) if not self._objects.has(oid)]
+        missing = [oid for oid in dict.fromkeys(oids) if not self._has(oid)]
         if not missing:
             return
-        until, words = self._away
-        if monotonic() >= until:
-            for name in self._remotes:
-                done = self._git.run(*_FETCH, name, stdin="\n".join(missing).encode())
-                if done.code == 0:
-                    return
-                words = f"{name} does not give it: {done.words}"
-            self._away = monotonic() + _REST_SECONDS, words
+        for name in self._remotes if monotonic() >= self._until else ():
+            done = self._git.run(*_FETCH, name, stdin="\n".join(missing).encode())
+            if done.code == 0:
+                return
+            self._until = monotonic() + _REST_SECONDS
+            self._why = f"{name} does not give it: {done.words}"
         raise ObjectDamaged(
-            f"cannot read object {missing[0]}, which this partial clone has not fetched: {words}",
+            f"cannot read object {missing[0]}, which this partial clone has not fetched: "
+            f"{self._why}",
             f"see what `git fetch {self._remotes[0]}` says",
         )
 
     def fetch_files(self, root: str, paths: Iterable[str]) -> None:
-        """Bring files of a tree here, together."""
-        leaves = [self._objects.leaf(root, path) for path in paths]
+        leaves = [self._trees.leaf(root, path) for path in paths]
         self.fetch(leaf[1] for leaf in leaves if leaf and is_blob(leaf[0]))
 
     def read_ahead(self, root: str, path: str, listing: Callable[[], Listing]) -> None:
         """Bring a file here, and of a search through many those that come next."""
-        leaf = self._objects.leaf(root, path)
-        if leaf is None or self._objects.has(leaf[1]):
+        leaf = self._trees.leaf(root, path)
+        if leaf is None or self._has(leaf[1]):
             return
         self._ahead = min(2 * self._ahead + 1, _MOST_AHEAD)
         paths = listing().paths
@@ -115,6 +103,6 @@ class Promised:
 
     def complete(self, root: str) -> None:
         """Bring all files of a tree here, for a program that looks at them."""
-        changed = self._objects.differences(self._whole, root)
+        changed = differences(self._trees, self._whole, root)
         self.fetch(leaf[1] for _, leaf in changed.values() if leaf and is_blob(leaf[0]))
         self._whole = root

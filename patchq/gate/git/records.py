@@ -21,7 +21,6 @@ BY_ID = (BRANCHES, WAITING, DISCARDED)
 
 
 def branch(id: str) -> str:
-    """The batch's branch, as git's commands name it."""
     return f"patchq/{id}"
 
 
@@ -31,5 +30,4 @@ def fetched(remote: str | None) -> tuple[str, ...]:
 
 
 def is_branch(name: str) -> bool:
-    """Return True if the branch is one of a batch."""
     return name.startswith("patchq/")

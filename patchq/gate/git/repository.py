@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -34,8 +35,7 @@ from pygit2.enums import AttrCheck, ObjectType, SortMode
 from patchq.core.model.listing import Listing
 from patchq.core.model.values import Entry, EntryKind, FileChange
 from patchq.gate.errors import ObjectDamaged, RepositoryFault
-from patchq.gate.git.command import remotely
-from patchq.gate.git.faults import FSCK, fault, misconfigured, unreadable
+from patchq.gate.git.command import FSCK, fault, misconfigured, remotely, unreadable
 from patchq.gate.git.files import give_back_memory
 from patchq.gate.git.object_buffer import ObjectBuffer
 from patchq.gate.git.objects import (
@@ -45,7 +45,6 @@ from patchq.gate.git.objects import (
     Changes,
     CommitInfo,
     Identity,
-    Leaf,
     Trees,
     as_changes,
     differences,
@@ -58,11 +57,11 @@ from patchq.gate.git.objects import (
 )
 from patchq.gate.git.opening import open_handle
 from patchq.gate.git.promised import FETCH_SECONDS, Promised, promisors
-from patchq.gate.git.ref_files import common_directory, head_target, ref_value, ref_values
+from patchq.gate.git.refs import common_directory, head_target, ref_target, ref_value, ref_values
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
-# Gives a commit object's bytes, made by this committer, with a signature, if one is wanted.
-Sign = Callable[[bytes, Identity], bytes]
+# Gives a commit object's bytes with a signature, if one is wanted.
+Sign = Callable[[bytes], bytes]
 
 _KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodule"}
 _BY_COMMIT = AttrCheck.INDEX_ONLY | AttrCheck.NO_SYSTEM | AttrCheck.INCLUDE_COMMIT
@@ -77,6 +76,7 @@ class Repository:
         self.raw_repository = repo  # libgit2's own handle, for the other modules of this package
         self._listed: tuple[str, Listing] | None = None
         self.trees = Trees(self._tree_bytes)
+        self.leaf = self.trees.leaf
         self.buffer = ObjectBuffer()  # the objects that no file has yet
         # A directory of objects that are read as if they were the repository's own.
         self.borrowed: Path | None = None
@@ -89,7 +89,7 @@ class Repository:
         remotes = promisors(repo)
         # The remotes of a partial clone.
         git = remotely(self.commondir, self.setting("core.sshCommand"), FETCH_SECONDS)
-        self.promised = Promised(self, remotes, git) if remotes else None
+        self.promised = Promised(self.trees, self.has, remotes, git) if remotes else None
         users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
         users = self.setting("core.attributesFile") or users
         self._attribute_files = (f"{self.commondir}/info/attributes", os.path.expanduser(users))
@@ -137,19 +137,15 @@ class Repository:
             raise misconfigured(error) from None
 
     def hooks_directory(self) -> Path:
-        """Return the directory of the repository's hooks (`core.hooksPath`, else `hooks`)."""
         named = self.setting("core.hooksPath")
         if not named:
             return self.commondir / "hooks"
         return Path(os.path.normpath((self.workdir or self.gitdir) / Path(named).expanduser()))
 
     def ref_target(self, fullname: str) -> str | None:
-        """The id that a ref holds, loose or packed; None if it is missing or symbolic."""
-        value = ref_value(self.commondir, fullname)
-        return None if value is None or value.startswith("ref:") else value
+        return ref_target(self.commondir, fullname)
 
     def has_ref(self, *fullnames: str) -> bool:
-        """Return True if one of them is there."""
         return any(ref_value(self.commondir, name) for name in fullnames)
 
     def is_symbolic(self, fullname: str) -> bool:
@@ -171,7 +167,6 @@ class Repository:
         return tip if tip and isinstance(self._object(tip), pygit2.Commit) else None
 
     def refs(self, prefix: str) -> dict[str, str]:
-        """Full name -> id of the direct refs under `prefix`, which ends in a slash."""
         return ref_values(self.commondir, prefix)
 
     def branches(self, prefix: str) -> dict[str, str]:
@@ -206,11 +201,9 @@ class Repository:
         return tuple(str(oid) for oid in self._commit(commit).parent_ids)
 
     def time(self, commit: str) -> int:
-        """When it was committed, in seconds since the epoch."""
         return self._commit(commit).commit_time
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """Return True if `old` is in the history of `new`; a commit is in its own."""
         raw = self.raw_repository
         try:
             return old == new or (old in raw and raw.descendant_of(new, old))
@@ -231,15 +224,8 @@ class Repository:
 
     def root(self, tip: str) -> str:
         """The commit with which the history of first parents begins."""
-        root = tip
-        try:
-            walker = self.raw_repository.walk(self._commit(tip).id, SortMode.NONE)
-            walker.simplify_first_parent()
-            for commit in walker:
-                root = str(commit.id)
-        except (KeyError, pygit2.GitError) as error:
-            raise unreadable(f"cannot read the history of {tip}", error) from None
-        return root
+        [first] = deque(self._walk(tip, None, first_parents=True), maxlen=1)
+        return str(first.id)
 
     def commits(
         self, tip: str, hide: str | None = None, limit: int | None = None
@@ -263,15 +249,12 @@ class Repository:
                 raise unreadable(f"cannot read the files of {commit.id}", error) from None
 
     def keep_blob(self, data: bytes) -> str:
-        """Have a file's bytes as an object in memory; its id."""
         return self.buffer.keep(ObjectType.BLOB, data)
 
     def changes(self, old: str, new: str) -> Changes:
-        """Path -> (before, after), modes and ids, between the trees of two commits."""
         return self.differences(self.tree(old).root, self.tree(new).root)
 
     def differences(self, old: str | None, new: str) -> Changes:
-        """The same between two trees; None is an empty one."""
         return differences(self.trees, old, new)
 
     def file_changes(self, old: str, new: str) -> tuple[FileChange, ...]:
@@ -291,13 +274,17 @@ class Repository:
             if there not in before:
                 yield str(commit.id)
 
-    def _walk(self, tip: str, hide: str | None) -> Iterator[pygit2.Commit]:
+    def _walk(
+        self, tip: str, hide: str | None, *, first_parents: bool = False
+    ) -> Iterator[pygit2.Commit]:
         try:
             # To sort them libgit2 reads all of them before it gives the first.
             order = SortMode.TOPOLOGICAL | SortMode.TIME if hide else SortMode.NONE
             walker = self.raw_repository.walk(self._commit(tip).id, order)
             if hide:
                 walker.hide(self._commit(hide).id)
+            if first_parents:
+                walker.simplify_first_parent()
             yield from walker
         except (KeyError, pygit2.GitError) as error:
             raise unreadable(f"cannot read the history of {tip}", error) from None
@@ -317,11 +304,9 @@ class Repository:
         return commit
 
     def has(self, oid: str) -> bool:
-        """True if the object is here, in a file or in memory."""
         return self.buffer.content(oid) is not None or oid in self.raw_repository
 
     def raw(self, oid: str) -> bytes:
-        """An object's content, without its header."""
         kept = self.buffer.content(oid)
         return self._object(oid).read_raw() if kept is None else kept
 
@@ -333,10 +318,6 @@ class Repository:
             return int(self.raw_repository.odb.read_header(oid)[1])
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise unreadable(f"cannot read {oid}", error) from None
-
-    def leaf(self, root: str, path: str) -> Leaf | None:
-        """Return mode and id at `path` under the tree `root`, a directory too."""
-        return self.trees.leaf(root, path)
 
     def _tree_bytes(self, oid: str) -> bytes:
         """Return a tree's bytes, and never those of an object that damage has put in its place."""
@@ -398,7 +379,7 @@ class Repository:
         message: str,
         author: Identity,
         committer: Identity,
-        sign: Sign = lambda commit, committer: commit,
+        sign: Sign = lambda commit: commit,
     ) -> tuple[str, str]:
         """The ids of a new commit (the first of a history where there is no parent) and of its
         tree, which stay in memory until `write_objects`.  `RepositoryFault` if the tree would
@@ -413,8 +394,7 @@ class Repository:
             text = self.raw_repository.create_commit_string(by, via, message, tree, parents)
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise fault("cannot make a commit", error) from None
-        raw = sign(str(text).encode(), committer)
-        return self.buffer.keep(ObjectType.COMMIT, raw), root
+        return self.buffer.keep(ObjectType.COMMIT, sign(str(text).encode())), root
 
     def amend(
         self, commit: str, parent: str, changes: Sequence[FileChange], message: str, sign: Sign

@@ -18,8 +18,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 from patchq.gate.errors import CannotSign, DiskFault, Fault
-from patchq.gate.git.command import alternate, remotely
-from patchq.gate.git.faults import failure
+from patchq.gate.git.command import alternate, failure, remotely
 from patchq.gate.git.object_buffer import write_loose
 from patchq.gate.git.objects import Identity, object_id, parse_identity, referred
 
@@ -53,8 +52,6 @@ _CURE += "`commit.sign: false`; what waits goes on by itself"
 
 
 class Signer:
-    """Puts signatures on a repository's new commits, where they are wanted."""
-
     def __init__(self, repo: Repository, wanted: Wanted = "auto") -> None:
         self._repo, self._wanted = repo, wanted
         self._settings: dict[str, str] = {}
@@ -105,10 +102,10 @@ class Signer:
         self._failed = None
         tree = object_id(_TREE, b"")
         head = f"tree {tree}\nauthor {committer}\ncommitter {committer}\n\nTry\n"
-        self.signed(head.encode("utf-8", "surrogateescape"), committer)
+        self.signed(head.encode("utf-8", "surrogateescape"))
         return self._settings.get("gpg.format", "openpgp")
 
-    def signed(self, commit: bytes, committer: Identity) -> bytes:
+    def signed(self, commit: bytes) -> bytes:
         """Return the commit object's bytes with a signature in their header, where one is wanted.
 
         Raises `CannotSign` if it cannot be had; never is a commit left without it.
@@ -185,7 +182,6 @@ def _configuration() -> dict[str, str]:
 
 
 def _people(head: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the variables by which git takes author and committer from the commit's header."""
     for line in head.decode("utf-8", "surrogateescape").split("\n"):
         role, _, rest = line.partition(" ")
         if role in ("author", "committer"):
@@ -213,5 +209,4 @@ def _quiet_programs(programs: Path, settings: Mapping[str, str]) -> list[str]:
 
 
 def is_signed(commit: bytes) -> bool:
-    """Return True if the object's bytes have a signature in their header."""
     return b"\ngpgsig" in commit.partition(b"\n\n")[0]

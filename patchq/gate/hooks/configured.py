@@ -1,7 +1,13 @@
-"""The configuration's hooks, each as a command, an environment and a way to read its end.
+"""The configuration's hooks, each as a command and an environment; the hooks that patchq ships.
 
 They come from the configuration that the daemon loaded, from the shipped hooks and from the
-repository's own hooks directory, never from the batch."""
+repository's own hooks directory, never from the batch.
+
+A shipped hook is a program of its own (in `hooks/` of the repository, which a wheel carries as
+`scripts/`), so that `run` can name it and a person can try it by hand.  The gate's judgements are
+functions as well, which the pipeline calls: starting a program for each response would cost more
+than landing it.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +15,11 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, json
 from msgspec.structs import replace
@@ -20,9 +28,51 @@ from patchq import __version__
 from patchq.gate.config.policy import matcher
 from patchq.gate.config.schema import Config, Hook, Stage
 from patchq.gate.errors import HookFault
-from patchq.gate.hooks import builtin
 from patchq.gate.report.schema import EVENT_KINDS, LANDED, EventKind
-from patchq.gate.report.secrecy import directory
+from patchq.gate.report.secrecy import directory, gate
+
+PREFIX = "patchq:"  # the prefix of a shipped hook's name in `run`
+GATE = "pre-apply"
+PUBLISH, NOTIFY = "publish", "notify"
+CI = "ci"  # runs nothing of the batch, and needs what the daemon may use
+
+# Name -> the stage that the hook is for, and what it does.
+SUMMARIES = {
+    "pre-apply": "pre-apply: the default gate: no-secrets, protected-paths, size-limits",
+    "no-secrets": "pre-apply: refuse private keys, live tokens and passwords",
+    "protected-paths": "pre-apply: refuse protected paths (more by PATCHQ_PROTECTED)",
+    "size-limits": "pre-apply: refuse outsized changes (PATCHQ_MAX_FILES, _LINES, _BYTES)",
+    "syntax": "pre-commit: refuse files that their language's own program cannot read",
+    "run-tests": "pre-commit: run the tests (PATCHQ_TEST_COMMAND, else what the tree shows)",
+    "ruff": "pre-commit: check Python by ruff; `fixes: true` fixes and formats",
+    "pre-commit-framework": "pre-commit: run .pre-commit-config.yaml by prek or pre-commit",
+    "ci": "pre-commit: wait for the checks of the forge's own CI (`checks`)",
+    "publish": "post-commit: keep proposals as branches of PATCHQ_REMOTE (default: origin)",
+    "notify": "post-*: tell PATCHQ_NOTIFY_COMMAND or PATCHQ_NOTIFY_URL of each event",
+}
+
+# The scripts of `hooks/git/`, by git's own names.
+GIT_SUMMARIES = {
+    "applypatch-msg": "git am: the message holds no secret",
+    "pre-applypatch": "git am: the change passes the queue's checks and the configured hooks",
+    "pre-push": "git push: so does what goes to a protected branch; no unreviewed proposal does",
+    "update": "a push to this repository: the same",
+    "pre-receive": "a push to refs/for/BRANCH: it comes alone, and leaves no object behind",
+    "proc-receive": "a push to refs/for/BRANCH: what it brings becomes a change in the queue",
+    "post-merge": "git merge, git pull: a proposal merged by hand counts as accepted at once",
+    "post-rewrite": "git rebase, git commit --amend: the same",
+}
+# Hooks that git starts in the git directory, for what is pushed to it.
+RECEIVING = frozenset({"update", "pre-receive", "proc-receive"})
+
+_JUDGES = {
+    "pre-apply": "gate",
+    "no-secrets": "secrets",
+    "protected-paths": "protected_paths",
+    "size-limits": "size_limits",
+}
+
+Judge = Callable[[Mapping[str, Any]], list[str]]
 
 SHELL = "/bin/sh"
 _KEPT = ("PATH", "LANG", "TZ")
@@ -41,26 +91,25 @@ _GIT_HOOKS: Mapping[str, tuple[Stage, bool]] = {
 
 
 class Step(Struct, frozen=True):
-    """One hook, ready to be started."""
+    """One hook, ready to be started.
+
+    The `digest` is of the hook and its environment: a pass under another configuration is none.
+    `judge` is a function to ask in this process instead.  `git` says that the hook is the
+    repository's own, for which HEAD is the commit before, as in `git am`.  `hears` are the kinds
+    of events that it follows; with `in_step` it runs whenever the report changes.  A `trusted` one
+    runs nothing of the batch, and may use what the daemon may.
+    """
 
     hook: Hook
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    """Its part of the daemon's environment."""
     digest: str
-    """Of the hook and its environment: a pass under another configuration is none."""
-    judge: builtin.Judge | None = None
-    """A function to ask in this process instead of starting one."""
+    judge: Judge | None = None
     git: bool = False
-    """True for the repository's own: HEAD is then the commit before, as in `git am`."""
     parts: tuple[str, ...] = ()
-    """Directories that it is made of, besides."""
     hears: frozenset[EventKind] = frozenset()
-    """The kinds of events that it follows."""
     in_step: bool = False
-    """True if it runs whenever the report changes, to keep something in step with it."""
     trusted: bool = False
-    """True if it runs nothing of the batch: it may use what the daemon may."""
 
     def wants(self, paths: Iterable[str]) -> bool:
         """True if the hook is for one of the changed paths."""
@@ -74,7 +123,6 @@ class Steps(Struct, frozen=True):
     fixes: tuple[Step, ...] = ()
     pre_commit: tuple[Step, ...] = ()
     following: tuple[Step, ...] = ()
-    """The hooks that follow verdicts."""
 
     @property
     def joined(self) -> tuple[Step, ...]:
@@ -120,12 +168,18 @@ def steps(config: Config, git_hooks: Path | None) -> Steps:
 
 
 def _step(hook: Hook, config: Config) -> Step:
-    env, name = environment(hook.env), builtin.name_in(hook.run)
-    if name == builtin.CI:
+    env, name = environment(hook.env), name_in(hook.run)
+    argv: tuple[str, ...] = (SHELL, "-c", hook.run)
+    if name is not None:
+        if flaw := misfit(name, hook.stage):
+            why = f"the hook {hook.id} cannot be used: {flaw}"
+            raise HookFault(why, "see `patchq hooks list`")
+        # By the Python that runs patchq, whichever is on PATH.
+        argv = (sys.executable, str(script(name)))
+    if name == CI:
         sections = {"forge": config.forge, "landing": config.landing} if config.has_forge else {}
         env["PATCHQ_CONFIG"] = json.encode(sections).decode()
         env["PATCHQ_CHECKS"] = json.encode(hook.checks).decode()
-    argv, judge = _command(hook, env)
     text = repr(replace(hook, timeout_seconds=0))
     digest = sha256(f"{__version__}\0{text}\0{sorted(env.items())}".encode(errors="replace"))
     return Step(
@@ -133,11 +187,11 @@ def _step(hook: Hook, config: Config) -> Step:
         argv,
         env,
         digest.hexdigest(),
-        judge=judge if hook.stage == "pre-apply" else None,
+        judge=judge(name, env) if name and hook.stage == "pre-apply" else None,
         parts=parts(hook),
         hears=_hears(hook, name),
-        in_step=name == builtin.PUBLISH,
-        trusted=name == builtin.CI,
+        in_step=name == PUBLISH,
+        trusted=name == CI,
     )
 
 
@@ -150,27 +204,17 @@ def _hears(hook: Hook, name: str | None) -> frozenset[EventKind]:
     every = frozenset(EVENT_KINDS)
     if hook.events:
         return every if "all" in hook.events else every.intersection(hook.events)
+    if hook.stage == "post-reject":
+        return _REFUSED
     if hook.stage != "post-commit":
-        return _REFUSED if hook.stage == "post-reject" else frozenset()
-    if name == builtin.NOTIFY:
-        return every - _REFUSED
-    return _PROPOSED if name == builtin.PUBLISH else _PROPOSED | _LANDED
+        return frozenset()
+    by_name = {NOTIFY: every - _REFUSED, PUBLISH: _PROPOSED}
+    return by_name.get(name or "", _PROPOSED | _LANDED)
 
 
 def parts(hook: Hook) -> tuple[str, ...]:
     """The directories that a hook is made of, beside what its PATH names."""
-    return _PARTS if builtin.name_in(hook.run) else ()
-
-
-def _command(hook: Hook, env: Mapping[str, str]) -> tuple[tuple[str, ...], builtin.Judge | None]:
-    name = builtin.name_in(hook.run)
-    if name is None:
-        return (SHELL, "-c", hook.run), None
-    flaw = builtin.misfit(name, hook.stage)
-    if flaw:
-        raise HookFault(f"the hook {hook.id} cannot be used: {flaw}", "see `patchq hooks list`")
-    # By the Python that runs patchq, whichever is on PATH.
-    return (sys.executable, str(builtin.path(name))), builtin.judge(name, env)
+    return _PARTS if name_in(hook.run) else ()
 
 
 def _git_steps(hooks: Path) -> list[Step]:
@@ -189,6 +233,46 @@ def _git_steps(hooks: Path) -> list[Step]:
         for (name, file), (stage, fixes) in zip(files.items(), _GIT_HOOKS.values(), strict=True)
         if file.is_file() and os.access(file, os.X_OK)
     ]
+
+
+def name_in(run: str) -> str | None:
+    return run.removeprefix(PREFIX).strip() if run.startswith(PREFIX) else None
+
+
+def script(name: str) -> Path | None:
+    """The script, an executable file; None if patchq ships none of that name."""
+    return directory() / name if name in SUMMARIES else None
+
+
+def misfit(name: str, stage: str) -> str | None:
+    """Return the reason why there is no such hook for the stage: "expected …, got …"."""
+    if name not in SUMMARIES:
+        return f"expected a shipped hook ({', '.join(SUMMARIES)}), got `{PREFIX}{name}`"
+    own = SUMMARIES[name].partition(":")[0]
+    if fnmatchcase(stage, "pre-*" if name in _JUDGES else own):
+        return None
+    return (
+        f"expected a hook that sees something at {stage}, got `{PREFIX}{name}`, which is for {own}"
+    )
+
+
+def git_script(name: str) -> Path | None:
+    """The script for one of git's own hooks; None if patchq ships none of that name."""
+    return directory() / "git" / name if name in GIT_SUMMARIES else None
+
+
+def judge(name: str, environ: Mapping[str, str] = os.environ) -> Judge | None:
+    """A gate hook as a function of a plan (`patchq.plan/1`, whose diff has to be whole); None for
+    every other hook.
+
+    It returns the lines of the refusal, empty for a pass; one that begins with `edit.secret:` says
+    that the plan's text must be quoted nowhere.  `environ` is what the hook's `env` lets through.
+    It raises `ValueError` if a variable there cannot be used.
+    """
+    if name not in _JUDGES:
+        return None
+    judged = getattr(gate(), _JUDGES[name])
+    return lambda plan: judged(plan, environ)
 
 
 def environment(names: Sequence[str]) -> dict[str, str]:

@@ -18,8 +18,17 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 
 from patchq.gate.config.schema import Config, Hook
-from patchq.gate.hooks import builtin, mounts
-from patchq.gate.hooks.configured import SHELL, environment, parts, shell_words
+from patchq.gate.hooks import mounts
+from patchq.gate.hooks.configured import (
+    CI,
+    SHELL,
+    environment,
+    judge,
+    misfit,
+    name_in,
+    parts,
+    shell_words,
+)
 from patchq.gate.hooks.sandbox import HookExit, can_sandbox, no_sandbox, try_out
 
 _MOST_OUTPUT = 300  # characters of a complaint
@@ -47,11 +56,10 @@ def flaws(config: Config, gitdir: Path, home: Path, queue: Path) -> list[Flaw]:
         sandboxes = can_sandbox(below or root)
         found: list[Flaw] = []
         for number, hook in enumerate(config.hooks):
-            located = (mounts.located(place, home) for place in hook.visible)
-            places = {place: _misplaced(place, (gitdir, queue)) for place in located}
-            wrong = [("visible", why) for why in places.values() if why]
-            visible = [place for place, why in places.items() if not why]
-            trusted = builtin.name_in(hook.run) == builtin.CI
+            visible = [mounts.located(place, home) for place in hook.visible]
+            reasons = (_misplaced(place, (gitdir, queue)) for place in visible)
+            wrong = [("visible", why) for why in reasons if why]
+            trusted = name_in(hook.run) == CI
             if hook.stage == "pre-commit" and not (trusted or sandboxes or hook.unconfined):
                 why, cure = no_sandbox()
                 wrong.append(("unconfined", f"{_UNCONFINED}: {why} ({cure})"))
@@ -82,9 +90,9 @@ class _Start(Struct, frozen=True):
     sandboxed: bool
 
     def flaw(self, hook: Hook) -> str | None:
-        name = builtin.name_in(hook.run)
+        name = name_in(hook.run)
         if name is not None:
-            return builtin.misfit(name, hook.stage) or self._shipped(name, hook)
+            return misfit(name, hook.stage) or self._shipped(name, hook)
         syntax = self._run([SHELL, "-n", "-c", hook.run], sandboxed=False)
         if syntax.code:
             last = syntax.output.strip().split("\n")[-1]
@@ -93,7 +101,7 @@ class _Start(Struct, frozen=True):
         return self._program(word, hook.run) if word else None
 
     def _shipped(self, name: str, hook: Hook) -> str | None:
-        if builtin.judge(name) and hook.stage == "pre-apply":
+        if judge(name) and hook.stage == "pre-apply":
             return None
         needed = _NEEDS.get(name, ())
         found = [program for program in needed if shutil.which(program, path=self.path)]
@@ -102,7 +110,6 @@ class _Start(Struct, frozen=True):
         return next(filter(None, map(self._program, (sys.executable, *found))), None)
 
     def _program(self, word: str, line: str = "") -> str | None:
-        """Return the reason why the program would not start, if any."""
         found = self._run(
             [SHELL, "-c", 'command -v -- "$1"', SHELL, word], sandboxed=self.sandboxed
         )
@@ -126,7 +133,6 @@ class _Start(Struct, frozen=True):
 
 
 def _first_word(line: str) -> str | None:
-    """Return the program that a shell line starts with, if that is plain and not in the tree."""
     word = next((word for word in shell_words(line) if "=" not in word), None)
     if word is None or any(char in word for char in "$`(){};&|<>*?[]!~"):
         return None

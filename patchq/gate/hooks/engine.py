@@ -1,4 +1,4 @@
-"""Asking one hook about one candidate, or letting it know of one event.
+"""Ask one hook about one candidate and read its answer, or notify one of an event.
 
 A hook runs in a slot with its work tree, and no more hooks are asked at a time than there are
 processors.
@@ -9,24 +9,27 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
+import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
-from threading import BoundedSemaphore, Event, Lock
+from threading import BoundedSemaphore, Event
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from patchq.core.model.values import HookRun
+from patchq.core.model.values import HookRun, Problem
+from patchq.core.text.quote import clip
 from patchq.gate.config.schema import Hook
 from patchq.gate.errors import Cancelled, DiskFault, HookFault
+from patchq.gate.git.checkout import obstacle
 from patchq.gate.git.object_buffer import write_loose
 from patchq.gate.hooks import mounts
-from patchq.gate.hooks.configured import MESSAGE, Step
-from patchq.gate.hooks.sandbox import Job, can_sandbox, no_sandbox, run
-from patchq.gate.hooks.verdict import Verdict, as_run, judged, verdict
-from patchq.gate.hooks.warm import Objects, ReusableTree, Slot, slot, stores
+from patchq.gate.hooks.configured import MESSAGE, Judge, Step
+from patchq.gate.hooks.sandbox import HookExit, Job, can_sandbox, no_sandbox, run
+from patchq.gate.hooks.warm import Objects, Slot, slot, stores
 from patchq.gate.queue.shelf import Shelf, Troubles
 from patchq.gate.queue.spool import digest, encode
 from patchq.gate.report import secrecy
@@ -36,6 +39,13 @@ _LOG = logging.getLogger("patchq")
 # Remembered passes, each the changed paths that passed, as a hook may look at these alone. A
 # refusal is not remembered: it may come from what is outside of the tree.
 _MOST_PASSES = 8192
+_MOST_SHOWN = 4000  # characters of a hook's output that a report shows, the last ones
+_MESSAGE_CHARS = 1000
+_FILE_BYTES = 64 * 1024 * 1024
+_SECRET = "edit.secret:"
+
+# Files that a hook changed: content and if executable, None where it removed one.
+Fixed = Mapping[str, tuple[bytes, bool] | None]
 
 
 def processors() -> int:
@@ -43,7 +53,7 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class HookInput(Struct, frozen=True, dict=True):
+class HookInput(Struct, frozen=True):
     """A batch and its candidate as hooks may know them, in plain values, ids in hex."""
 
     id: str
@@ -56,12 +66,16 @@ class HookInput(Struct, frozen=True, dict=True):
     paths: tuple[str, ...]
     message: str
     plan: Mapping[str, Any]
-    lend: Callable[[], Objects] = dict
-    """Gives the objects of the commit that are not written yet."""
+    objects: Callable[[], Objects] = dict  # those of the commit that are not written yet
 
-    @cached_property
-    def objects(self) -> Objects:
-        return self.lend()
+
+class Verdict(Struct, frozen=True):
+    """A hook's answer; `problems` refuse the batch, `fixed` and `message` change it."""
+
+    run: HookRun
+    problems: tuple[Problem, ...] = ()
+    fixed: Fixed = field(default_factory=dict)
+    message: str | None = None
 
 
 class Engine:
@@ -70,12 +84,9 @@ class Engine:
 
     def __init__(self, root: Path, store: Path, git_hooks: Path, home: Path) -> None:
         self._root, self._store, self._home = root, store, home
-        self._rooms = root / "rooms"  # for hooks that see no tree
         self._passes = Shelf(root.parent, "pass", _MOST_PASSES)
         self.troubles = Troubles(root.parent)
         self._free = BoundedSemaphore(processors())
-        self._trying = Lock()
-        self._can: bool | None = None
         # Has git in a hook find the repository's other hooks, as `pre-applypatch` likes to.
         self._git_env = {
             "GIT_CONFIG_COUNT": "1",
@@ -88,7 +99,7 @@ class Engine:
 
         Raises `HookFault` if it cannot be started, `Cancelled` once `stop` is set."""
         if step.judge is not None:
-            return judged(step, step.judge, candidate.plan)
+            return _judged(step, step.judge, candidate.plan)
         # What sees the plan sees a difference, and what is git's own sees it as HEAD's.
         against = candidate.parent_tree if step.hook.stage == "pre-apply" or step.git else ""
         key = digest(candidate.tree, against, step.hook.id, step.digest)
@@ -129,7 +140,7 @@ class Engine:
 
     def _run(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
         sees = step.hook.stage == "pre-commit" and not step.trusted
-        sandboxed = not step.trusted and self._sandboxed()
+        sandboxed = not step.trusted and self._sandboxes
         if sees and not (sandboxed or step.hook.unconfined):
             why, cure = no_sandbox()
             if not step.git:
@@ -141,16 +152,16 @@ class Engine:
                 cure,
             )
         head = candidate.parent if step.git else candidate.commit
-        with slot(self._root if sees else self._rooms, candidate.tree) as own:
-            warm = ReusableTree(own.path, self._store)
+        root = self._root if sees else self._root / "rooms"
+        with slot(root, self._store, candidate.tree) as own:
             if sees:
-                warm.show(candidate.tree, head, candidate.objects)
-                message = warm.gitdir / MESSAGE
+                own.show(candidate.tree, head, candidate.objects())
+                message = own.gitdir / MESSAGE
                 message.unlink(missing_ok=True)
                 if step.git:
                     message.write_text(candidate.message, encoding="utf-8")
             if step.trusted:  # it hands the commit on
-                write_loose(self._store, candidate.objects.values(), flush=True)
+                write_loose(self._store, candidate.objects().values(), flush=True)
             env = _environment(
                 step,
                 own,
@@ -163,24 +174,19 @@ class Engine:
             job = Job(
                 argv=step.argv,
                 env=env | (self._git_env if step.git else {}),
-                where=self._home if step.trusted else warm.tree if sees else own.room / "empty",
+                where=self._home if step.trusted else own.tree if sees else own.room / "empty",
                 room=own.room,
                 lock=own.lock,
                 timeout=step.hook.timeout_seconds,
                 sandboxed=sandboxed,
                 shown=self._shown(step, own, sees) if sandboxed else (),
-                tree=warm.tree if sees else None,
+                tree=own.tree if sees else None,
                 stdin=b"" if step.git else json.dumps(candidate.plan).encode(),
                 network=step.hook.uses_network or not sandboxed,
             )
-            if sees and not sandboxed:
-                warm.lend()
-            try:
-                with run(job, stop) as end:
-                    return verdict(step, candidate.message, warm, end)
-            finally:
-                if sees and not sandboxed:
-                    warm.remove()
+            lent = own.lent() if sees and not sandboxed else nullcontext()
+            with lent, run(job, stop) as end:
+                return _verdict(step, candidate.message, own, end)
 
     def _shown(self, step: Step, own: Slot, sees: bool) -> Sequence[str]:
         """Return the places that it sees.  Raises `HookFault` if its entry names an unfit one."""
@@ -195,17 +201,15 @@ class Engine:
         facts = [own.path / "files", *(stores(self._store) if sees else ())]
         return [*mounts.seen(path, visible), *(f"+{fact}" for fact in facts)]
 
-    def _sandboxed(self) -> bool:
-        with self._trying:
-            if self._can is None:
-                self._can = can_sandbox(self._root)
-                if not self._can:
-                    _LOG.warning(
-                        "no hook runs in a sandbox here, as %s: those that run may read and write "
-                        "what patchq may, and use the network",
-                        no_sandbox()[0],
-                    )
-            return self._can
+    @cached_property
+    def _sandboxes(self) -> bool:
+        if not (can := can_sandbox(self._root)):
+            _LOG.warning(
+                "no hook runs in a sandbox here, as %s: those that run may read and write what "
+                "patchq may, and use the network",
+                no_sandbox()[0],
+            )
+        return can
 
     def tell(
         self, step: Step, report: Report, kind: str, path: Path | None, where: Path, cut: Event
@@ -213,7 +217,7 @@ class Engine:
         """Let a hook know of an event, whose report is at `path`, or is put into a file for it; it
         runs in the directory `where`, as a plain process; without a network if it is to have none.
         Raises `Cancelled` once `cut` is set."""
-        with slot(self._rooms) as own:
+        with slot(self._root / "rooms", self._store) as own:
             if path is None:
                 path = own.room / f"{report.id}.report.json"
                 path.write_bytes(encode(report))
@@ -238,14 +242,13 @@ class Engine:
                 timeout=step.hook.timeout_seconds,
                 sandboxed=False,
                 stdin=b"" if step.git else encode(report),
-                network=step.hook.uses_network or not self._sandboxed(),
+                network=step.hook.uses_network or not self._sandboxes,
             )
             with run(job, cut) as end:
-                return as_run(step, end)
+                return _as_run(step, end)
 
 
 def _environment(step: Step, own: Slot, paths: Iterable[str], **facts: str) -> dict[str, str]:
-    """Return a hook's environment: the `facts` as `PATCHQ_…`, the paths in a file."""
     names = own.path / "files"
     names.write_bytes(b"".join(os.fsencode(path) + b"\0" for path in paths))
     return {
@@ -256,3 +259,100 @@ def _environment(step: Step, own: Slot, paths: Iterable[str], **facts: str) -> d
         "PATCHQ_FILES": str(names),
         **{f"PATCHQ_{name}": fact for name, fact in facts.items()},
     }
+
+
+def tail(output: str, most: int) -> str:
+    return output if len(output) <= most else "…" + output[-most:]
+
+
+def _as_run(step: Step, end: HookExit) -> HookRun:
+    return HookRun(
+        step.hook.id, step.hook.stage, end.code, end.seconds, tail(end.output.strip(), _MOST_SHOWN)
+    )
+
+
+def _verdict(step: Step, message: str, warm: Slot, end: HookExit) -> Verdict:
+    """Return the meaning of the end of a hook that saw the commit with this message.
+
+    Raises `HookFault` if it was not started at all."""
+    run = _as_run(step, end)
+    if end.code in (126, 127):
+        output = tail(run.output, _MESSAGE_CHARS)
+        raise HookFault(
+            f"the hook {step.hook.id} cannot be started (exit {end.code})"
+            f"{output and f': {output}'}",
+            "correct its `run`; `patchq config check` finds what cannot be found",
+        )
+    if end.code != 0:
+        return Verdict(run, (_refusal(step.hook, run),))
+    if not step.hook.fixes:
+        return Verdict(run)
+    changed = [f".git/{MESSAGE}"] if step.git else warm.changed(end.tree, end.enter)
+    try:
+        fixed = {path: _content(Path(f"{end.root}{end.tree}"), path) for path in changed}
+    except ValueError as error:
+        problem = Problem(
+            "hook.refused",
+            f"the hook {step.hook.id} {error}, which no change may",
+            "nothing to correct in the response: have the hook looked after",
+        )
+        return Verdict(run, (problem,))
+    if not step.git:
+        return Verdict(run, fixed=fixed)
+    [written] = fixed.values()
+    text = written[0].decode("utf-8", "replace") if written else message
+    return Verdict(run, message=text if text.strip() != message.strip() else None)
+
+
+def _content(there: Path, path: str) -> tuple[bytes, bool] | None:
+    """Return a file as the hook left it; ValueError if that cannot be committed."""
+    if (above := obstacle(there, path)) is not None:
+        if os.path.lexists(there / path):
+            raise ValueError(f"made {above} something other than a directory")
+        return None
+    try:
+        fd = os.open(there / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ValueError(f"left {path} unreadable ({error.strerror})") from None
+    with open(fd, "rb") as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _FILE_BYTES:
+            raise ValueError(f"made {path} something other than a file of a fair size")
+        return file.read(_FILE_BYTES), bool(status.st_mode & 0o100)
+
+
+def _refusal(hook: Hook, run: HookRun) -> Problem:
+    output = f"\n{tail(run.output, _MESSAGE_CHARS)}" if run.output else ""
+    if run.exit is None:
+        return Problem(
+            "hook.timeout",
+            f"the hook {hook.id} ({hook.stage}) did not end within "
+            f"{hook.timeout_seconds:g} seconds and was stopped{output}",
+        )
+    how = f"exit {run.exit}"
+    if run.exit > 128 and run.exit - 128 in set(signal.Signals):
+        how += f", ended by {signal.Signals(run.exit - 128).name}"
+    return Problem(
+        "hook.refused",
+        f"the hook {hook.id} ({hook.stage}) refused the change: {how}{output}",
+    )
+
+
+def _judged(step: Step, judge: Judge, plan: Mapping[str, Any]) -> Verdict:
+    try:
+        lines = judge(plan)
+    except ValueError as error:
+        raise HookFault(f"the hook {step.hook.id} cannot be used: {error}") from None
+    output = clip("\n".join(lines), _MOST_SHOWN)
+    run = HookRun(step.hook.id, step.hook.stage, 1 if lines else 0, 0.0, output)
+    problems = [
+        Problem("edit.secret", line.removeprefix(_SECRET).strip())
+        for line in lines
+        if line.startswith(_SECRET)
+    ]
+    if others := [line for line in lines if not line.startswith(_SECRET)]:
+        message = f"the hook {step.hook.id} ({step.hook.stage}) refused the change\n"
+        problems.append(Problem("hook.refused", message + tail("\n".join(others), _MESSAGE_CHARS)))
+    return Verdict(run, tuple(problems))

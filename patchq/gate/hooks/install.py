@@ -30,7 +30,7 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import UsageError
 from patchq.gate.git import files
 from patchq.gate.git.command import Git
-from patchq.gate.hooks import builtin
+from patchq.gate.hooks import configured
 
 # An entry of `hooks`.
 GATE = """\
@@ -39,12 +39,12 @@ GATE = """\
     run: patchq:pre-apply
 """
 
-_NO_HOOKS = re.compile(r"(?m)^hooks:[ \t]*(?:\[[ \t]*\]|~|null)?(?P<comment>[ \t]+#.*)?$")
+_NO_HOOKS = re.compile(r"(?m)^hooks:[ \t]*(?:\[[ \t]*\]|~|null)?(?P<comment>[ \t]+#.*)?$\n?")
 
 
-def is_enabled(config: Config, name: str = builtin.GATE) -> bool:
+def is_enabled(config: Config, name: str = configured.GATE) -> bool:
     """Return True if the configuration runs the shipped hook of that name."""
-    return any(hook.run == builtin.PREFIX + name for hook in config.hooks)
+    return any(hook.run == configured.PREFIX + name for hook in config.hooks)
 
 
 def enable(data: bytes) -> bytes | None:
@@ -53,23 +53,18 @@ def enable(data: bytes) -> bytes | None:
     before = config_file.parse(data)
     if before.hooks:
         return None
-    text = data.decode()
-    end = "\r\n" if "\r\n" in text else "\n"
-    text = text.replace("\r\n", "\n")
-    found = _NO_HOOKS.search(text)
-    if found:
-        rest = text[found.end() :].removeprefix("\n")
-        text = f"{text[: found.start()]}hooks:{found['comment'] or ''}\n{GATE}{rest}"
-    else:
+    text, found = _NO_HOOKS.subn(
+        lambda at: f"hooks:{at['comment'] or ''}\n{GATE}", data.decode(), count=1
+    )
+    if not found:
         gap = "" if not text or text.endswith("\n") else "\n"
         text = f"{text}{gap}\nhooks:\n{GATE}"
-    updated = text.replace("\n", end).encode()
     try:
-        after = config_file.parse(updated)
+        after = config_file.parse(text.encode())
     except ConfigError:
         return None
     unchanged = replace(after, hooks=()) == before
-    return updated if unchanged and is_enabled(after) else None
+    return text.encode() if unchanged and is_enabled(after) else None
 
 
 # By which git asks `proc-receive`, and lets a push have options.
@@ -114,7 +109,6 @@ class HookFile(Struct, frozen=True):
 
     @property
     def before(self) -> Path:
-        """The file that keeps the hook that was there."""
         return self.file.with_name(self.file.name + SUFFIX)
 
     @property
@@ -137,15 +131,15 @@ def places(directory: Path) -> Iterator[HookFile]:
         HookFile(name, _directory_for(name, root) / name)
         for root in roots
         if root.is_dir()
-        for name in builtin.GIT_SUMMARIES
+        for name in configured.GIT_SUMMARIES
     )
 
 
 def _directory_for(name: str, root: Path) -> Path:
-    if name in builtin.RECEIVING and _git(root, "rev-parse", "--is-bare-repository") == "false":
-        configured = _git(root, "config", "--type=path", "--default", "", "core.hooksPath")
-        if configured and not Path(configured).is_absolute():
-            return (root / _git(root, "rev-parse", "--absolute-git-dir") / configured).resolve()
+    if name in configured.RECEIVING and _git(root, "rev-parse", "--is-bare-repository") == "false":
+        named = _git(root, "config", "--type=path", "--default", "", "core.hooksPath")
+        if named and not Path(named).is_absolute():
+            return (root / _git(root, "rev-parse", "--absolute-git-dir") / named).resolve()
     return (root / _git(root, "rev-parse", "--git-path", "hooks")).resolve()
 
 
@@ -215,7 +209,7 @@ def _script(name: str) -> str:
         name=name,
         before=name + SUFFIX,
         python=shlex.quote(sys.executable),
-        script=shlex.quote(str(builtin.git_path(name))),
+        script=shlex.quote(str(configured.git_script(name))),
         save=_SAVE if takes_input else "",
         input=' <"$input"' if takes_input else "",
         stop='[ "$status" -eq 0 ] || exit "$status"\n' if judges else "",

@@ -18,6 +18,7 @@ import pwd
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from time import monotonic
 
@@ -120,7 +121,7 @@ def binds(seen: Iterable[str], opened: list[int]) -> tuple[list[str], list[str]]
 
 
 def _covers(places: Iterable[str], path: str) -> bool:
-    return any(_is_below(path, place) for place in places)
+    return any(path == place or path.startswith(place.rstrip("/") + "/") for place in places)
 
 
 def located(place: str, home: Path) -> str:
@@ -143,15 +144,20 @@ def unfit(place: str, own: Iterable[Path]) -> str | None:
 
     `own` are the git directory and the queue."""
     real = os.path.realpath(place)
-    homes, gates = (*home_directories(), "/home", "/run/user"), tuple(map(os.path.realpath, own))
-    running = any(_is_below(real, place) for place in _RUNNING) and not _is_below(real, "/dev/shm")
+    gates = [os.path.realpath(gate) for gate in own]
     reasons = (
-        (any(_is_below(home, real) for home in homes), "holds a whole home directory"),
         (
-            any(_is_below(gate, real) or _is_below(real, gate) for gate in gates),
+            any(_covers((real,), home) for home in (*home_directories(), "/home", "/run/user")),
+            "holds a whole home directory",
+        ),
+        (
+            _covers(gates, real) or any(_covers((real,), gate) for gate in gates),
             "holds the repository's git directory, or the queue",
         ),
-        (running, "belongs to running programs"),
+        (
+            _covers(_RUNNING, real) and not _covers(("/dev/shm",), real),
+            "belongs to running programs",
+        ),
         (not _KEY_DIRECTORIES.isdisjoint(Path(real).parts) or _is_key(real), "holds keys"),
         (
             os.path.lexists(real) and not (os.path.isdir(real) or os.path.isfile(real)),
@@ -161,18 +167,11 @@ def unfit(place: str, own: Iterable[Path]) -> str | None:
     return next((why for holds, why in reasons if holds), None)
 
 
-def _is_below(path: str, above: str) -> bool:
-    return path == above or path.startswith(above.rstrip("/") + "/")
-
-
 def _is_system(path: str) -> bool:
-    return any(_is_below(path, place) for place in ("/usr", "/nix/store", "/gnu/store")) and not (
-        any(_is_below(path, place) for place in _OTHERS)
-    )
+    return _covers(("/usr", "/nix/store", "/gnu/store"), path) and not _covers(_OTHERS, path)
 
 
 def _programs(path: str, homes: Sequence[str]) -> Iterator[str]:
-    """The directories of a PATH that are not the system's, with what their programs are made of."""
     waiting = deque(place for place in path.split(os.pathsep) if os.path.isabs(place))
     known: set[str] = set()
     while waiting and len(known) < _MOST_PLACES:
@@ -181,17 +180,18 @@ def _programs(path: str, homes: Sequence[str]) -> Iterator[str]:
         if real in known or not os.path.isdir(real) or _is_system(real):
             continue
         known.add(real)
-        if any(_is_below(home, real) for home in (*homes, "/home")):
+        if _covers((real,), "/home") or any(_covers((real,), home) for home in homes):
             continue
         yield place
         above, name = os.path.split(real)
         if name in _PROGRAMS and above not in (*homes, "/"):
             yield from _beside(above, shims=name == "shims")
-        waiting += _targets(real)
+        links = (entry.path for entry in _entries(real)[:_MOST_LINKS] if entry.is_symlink())
+        targets = (os.path.dirname(os.path.realpath(link)) for link in links)
+        waiting += (target for target in targets if os.path.basename(target) in _PROGRAMS)
 
 
 def _beside(above: str, *, shims: bool) -> Iterator[str]:
-    """Yield the neighbours of a directory of programs that belong to them."""
     whole = shims or any(os.path.exists(f"{above}/{name}") for name in _INSTALLATIONS)
     if whole and (shims or not os.path.exists(f"{above}/.git")):
         yield above
@@ -199,18 +199,12 @@ def _beside(above: str, *, shims: bool) -> Iterator[str]:
         yield from (f"{above}/{name}" for name in (*_BESIDE, "pyvenv.cfg"))
 
 
-def _targets(directory: str) -> Iterator[str]:
-    """The directories of programs that links in a directory lead to."""
+def _entries(directory: str) -> list[os.DirEntry[str]]:
     try:
-        entries = sorted(os.listdir(directory))[:_MOST_LINKS]
+        with os.scandir(directory) as entries:
+            return sorted(entries, key=attrgetter("name"))
     except OSError:
-        return
-    for entry in entries:
-        link = os.path.join(directory, entry)
-        if os.path.islink(link):
-            above = os.path.dirname(os.path.realpath(link))
-            if os.path.basename(above) in _PROGRAMS:
-                yield above
+        return []
 
 
 def _is_key(path: str) -> bool:
@@ -227,19 +221,12 @@ def _is_key(path: str) -> bool:
 
 
 def _keys(place: str) -> Iterator[str]:
-    """Yield the files and directories below the place that hold keys."""
     waiting, looked = deque([place]), 0
     while waiting and looked < _MOST_ENTRIES:
-        try:
-            with os.scandir(waiting.popleft()) as entries:
-                for entry in entries:
-                    looked += 1
-                    if entry.is_dir(follow_symlinks=False):
-                        if entry.name in _KEY_DIRECTORIES:
-                            yield entry.path
-                        else:
-                            waiting.append(entry.path)
-                    elif _is_key(entry.path):
-                        yield entry.path
-        except OSError:
-            continue
+        for entry in _entries(waiting.popleft()):
+            looked += 1
+            folder = entry.is_dir(follow_symlinks=False)
+            if entry.name in _KEY_DIRECTORIES if folder else _is_key(entry.path):
+                yield entry.path
+            elif folder:
+                waiting.append(entry.path)

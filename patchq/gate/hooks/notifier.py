@@ -7,10 +7,8 @@ report is there all the same; so a hook that must not miss one looks at the queu
 from __future__ import annotations
 
 import logging
-import os
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from errno import ENODATA
 from pathlib import Path
 from threading import Event, Lock
 
@@ -19,8 +17,7 @@ from msgspec.structs import replace
 from patchq.core.model.values import HookRun, State
 from patchq.gate.errors import Cancelled, Fault
 from patchq.gate.hooks.configured import Step, Steps
-from patchq.gate.hooks.engine import Engine
-from patchq.gate.hooks.verdict import tail
+from patchq.gate.hooks.engine import Engine, tail
 from patchq.gate.queue.spool import report
 from patchq.gate.report import logs
 from patchq.gate.report.schema import EventKind, Report, kind_of
@@ -51,7 +48,6 @@ class Notifier:
         self._runs: deque[tuple[str, HookRun]] = deque()
 
     def tell(self, steps: Steps, report: Report) -> None:
-        """Have the hooks that hear of such a verdict run soon."""
         for step in steps.following:
             if kind_of(report) in step.hears:
                 self._soon(step, report, kind_of(report))
@@ -77,7 +73,7 @@ class Notifier:
             waits = key in self._due
             self._due[key] = report.state, kept
         if not waits:
-            pool = self._pools.setdefault(step.hook.id, ThreadPoolExecutor(_AT_ONCE, "told"))
+            pool = self._pools.setdefault(step.hook.id, ThreadPoolExecutor(_AT_ONCE, "hooks"))
             pool.submit(self._run, step, key, kind or "")
 
     def _path(self, id: str) -> Path | None:
@@ -95,20 +91,18 @@ class Notifier:
                 self._heard(step, id, state, kept, kind)
             except Cancelled:
                 _LOG.warning("the hook %s was ended, or does not end: %s untold", step.hook.id, id)
-            except OSError as error:
-                _LOG.warning("the hook %s did not hear of %s: %s", step.hook.id, id, error.strerror)
-            except Fault as fault:
-                _LOG.warning("the hook %s did not hear of %s: %s", step.hook.id, id, fault.message)
+            except (OSError, Fault) as error:
+                _LOG.warning("the hook %s did not hear of %s: %s", step.hook.id, id, error)
             except Exception:  # a thread of a pool would keep a defect to itself
                 _LOG.exception("the hook %s did not run for %s", step.hook.id, id)
 
     def _heard(self, step: Step, id: str, state: State, kept: Report | None, kind: str) -> None:
-        path = self._path(id)
-        current = kept if path is None else report(path.read_bytes())
-        if current is None:
-            raise OSError(ENODATA, os.strerror(ENODATA))
+        if (path := self._path(id)) is not None:
+            kept = report(path.read_bytes())
+        if kept is None:
+            raise FileNotFoundError("its report is gone")
         where = self._top if step.git else self._gitdir
-        run = self._engine.tell(step, replace(current, state=state), kind, path, where, self._cut)
+        run = self._engine.tell(step, replace(kept, state=state), kind, path, where, self._cut)
         if run.output or run.exit != 0:
             self._runs.append((id, replace(run, output=tail(run.output, _MOST_OUTPUT))))
         hung = self._engine.see(step.hook, run, id)

@@ -21,7 +21,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -71,9 +70,9 @@ _DENIED = (
 class Job(Struct, frozen=True):
     """One process to run: `argv` in the directory `where`, with `env` and nothing else.
 
-    `room` is an empty directory, in which `home` and `empty` are made for it, and `lock` is a
-    descriptor that stays open until nothing of the hook runs.  `tree` is the work tree that it may
-    write, if any, beside the room.  `shown` is what it sees besides, as `mounts.seen` gives it.
+    `room` is a directory of its own with a directory `home`, and `lock` is a descriptor
+    that stays open until nothing of the hook runs.  `tree` is the work tree that it may write, if
+    any, beside the room.  `shown` is what it sees besides, as `mounts.seen` gives it.
     """
 
     argv: Sequence[str]
@@ -104,16 +103,18 @@ class HookExit(Struct, frozen=True):
 
     @property
     def root(self) -> str:
-        """Return the directory below which the daemon finds `tree`."""
         return f"/proc/{self.first}/root" if self.first else ""
 
     @property
     def enter(self) -> tuple[str, ...]:
-        """Return the words that start a program which finds `tree`."""
         if not self.first:
             return ()
         users = ("--user", "--preserve-credentials") if _has_user_namespaces() else ()
         return ("nsenter", *users, "--mount", "--target", str(self.first))
+
+
+# The process, and the first one of its sandbox, if it has one.
+_Started = tuple[subprocess.Popen[bytes], int | None]
 
 
 @contextmanager
@@ -126,25 +127,24 @@ def run(job: Job, stop: Event) -> Iterator[HookExit]:
         stdin.write(job.stdin)
         stdin.seek(0)
         try:
-            hook = (_sandboxed if job.sandboxed else _plain)(job, stdin.fileno())
+            process, first = (_sandboxed if job.sandboxed else _plain)(job, stdin.fileno())
         except OSError as error:
             raise HookFault(f"no process can be started for a hook: {error.strerror}") from None
-    try:
-        yield hook.result(job, stop)
-    finally:
-        hook.end()
+    with process:
+        try:
+            yield _watched(process, first, job, stop)
+        finally:
+            _end(process, first)
 
 
-def _plain(job: Job, stdin: int) -> _Hook:
-    for name in ("home", "empty"):
-        (job.room / name).mkdir(exist_ok=True)
+def _plain(job: Job, stdin: int) -> _Started:
     user = _user(os.getuid(), os.getgid())
     offline = ("bwrap", *user, "--unshare-net", "--dev-bind", "/", "/") if not job.network else ()
     command = (*supervisor.COMMAND, *offline, *job.argv)
-    return _Hook(_started(command, job, stdin, job.env, job.where))
+    return _started(command, job, stdin, job.env, job.where), None
 
 
-def _sandboxed(job: Job, stdin: int) -> _Hook:
+def _sandboxed(job: Job, stdin: int) -> _Started:
     heard, info = os.pipe()
     opened = [os.memfd_create("bwrap"), info]
     try:
@@ -158,7 +158,7 @@ def _sandboxed(job: Job, stdin: int) -> _Hook:
             os.close(fd)
         with open(heard, "rb") as file:
             first = re.search(rb'"child-pid": (\d+)', file.read())
-    return _Hook(process, first and int(first[1]))
+    return process, int(first[1]) if first else None
 
 
 def _started(
@@ -178,7 +178,6 @@ def _started(
 
 
 def _outer(job: Job, info: int) -> list[str]:
-    """Return the words that give the daemon's shell the memory in the place of the room."""
     room = str(job.room)
     upper = f"{job.tree.stat().st_mode & 0o7777:o}" if job.tree else "755"
     modes = {"tmp": "1777", "vartmp": "1777", "upper": upper}
@@ -194,13 +193,11 @@ def _outer(job: Job, info: int) -> list[str]:
 
 
 def _memory() -> int:
-    """Return the MiB of memory, 0 where the variable is no number."""
     size = os.environ.get(MEMORY, "2048")
     return int(size) if size.isdecimal() else 0
 
 
 def _inner(job: Job, opened: list[int]) -> list[str]:
-    """Return the words that make the sandbox; `opened` gets the files that they read."""
     room, (shown, hidden) = str(job.room), mounts.binds(job.shown, opened)
     read_only = [("--ro-bind-try", place, place) for place in _PROC_WRITABLE_BY_ROOT]
     own = [("--bind", f"{room}/{name}", place) for name, place in _DIRECTORIES.items()]
@@ -229,75 +226,68 @@ def _user(user: int, group: int, *more: str) -> tuple[str, ...]:
     return ("--unshare-user", *more, "--uid", str(user), "--gid", str(group))
 
 
-@dataclass
-class _Hook:
-    """A hook at work, below a sandbox whose first process is `first`, or below a supervisor."""
+def _watched(
+    process: subprocess.Popen[bytes], first: int | None, job: Job, stop: Event
+) -> HookExit:
+    began, code = monotonic(), None
+    output, status = bytearray(), bytearray()
+    assert process.stdout
+    assert process.stderr
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ, output)
+        selector.register(process.stderr, selectors.EVENT_READ, status)
+        while code is None and (left := began + job.timeout - monotonic()) > 0:
+            for key, _ in selector.select(min(left, _LOOK_SECONDS)):
+                part = os.read(key.fd, MOST_OUTPUT)
+                key.data.extend(part)
+                if key.data is status:
+                    code = _code(process, output, status, ended=not part)
+                elif not part:
+                    selector.unregister(process.stdout)
+            if stop.is_set():
+                raise Cancelled
+            del output[: -MOST_OUTPUT - 1]  # with one more, to know that there was more
+        seconds = monotonic() - began
+        selector.unregister(process.stderr)
+        while (
+            selector.get_map()
+            and selector.select(0)
+            and (part := os.read(process.stdout.fileno(), MOST_OUTPUT))
+        ):
+            output += part
+    text = "…\n" if len(output) > MOST_OUTPUT else ""
+    text += visible(decode(bytes(output[-MOST_OUTPUT:])), keep="\n\t")
+    tree = (job.room / "tree" if first else job.tree) or Path()
+    return HookExit(code, round(seconds, 3), text, tree, first)
 
-    process: subprocess.Popen[bytes]
-    first: int | None = None
-    output: bytearray = field(default_factory=bytearray)
-    status: bytes = b""
-    """Standard error of `_OUTER`, or of a supervisor, which says nothing but its own faults."""
 
-    def result(self, job: Job, stop: Event) -> HookExit:
-        began = monotonic()
-        assert self.process.stdout
-        assert self.process.stderr
-        output, status = self.process.stdout.fileno(), self.process.stderr.fileno()
-        with selectors.DefaultSelector() as selector:
-            selector.register(output, selectors.EVENT_READ)
-            selector.register(status, selectors.EVENT_READ)
-            code = None
-            while code is None and (left := began + job.timeout - monotonic()) > 0:
-                for key, _ in selector.select(min(left, _LOOK_SECONDS)):
-                    part = os.read(key.fd, MOST_OUTPUT)
-                    if key.fd == status:
-                        self.status += part
-                        code = self._code(ended=not part)
-                    elif not part:
-                        selector.unregister(output)
-                    self._keep(part * (key.fd == output))
-                if stop.is_set():
-                    raise Cancelled
-            seconds = monotonic() - began
-            selector.unregister(status)
-            while selector.get_map() and selector.select(0) and (part := os.read(output, 1 << 16)):
-                self._keep(part)
-        text = "…\n" if len(self.output) > MOST_OUTPUT else ""
-        text += visible(decode(bytes(self.output[-MOST_OUTPUT:])), keep="\n\t")
-        tree = (job.room / "tree" if self.first else job.tree) or Path()
-        return HookExit(code, round(seconds, 3), text, tree, self.first)
+def _code(
+    process: subprocess.Popen[bytes], output: bytearray, status: bytearray, *, ended: bool
+) -> int | None:
+    """Return the exit code once it is known; `ended`: no more status comes.
 
-    def _keep(self, part: bytes) -> None:
-        self.output += part
-        del self.output[: -MOST_OUTPUT - 1]  # with one more, to know that there was more
+    The status is standard error of `_OUTER`, or of a supervisor, which gives its own faults alone.
+    """
+    found = re.search(rb"^exit (\d+)\n", status, re.M)
+    if not (found or ended):
+        return None
+    if complaint := re.sub(rb"exit \d+\n", b"", status):
+        output += b"the hook cannot be started: " + complaint
+        return supervisor.CANNOT_START
+    code = int(found[1]) if found else process.wait(_GRACE_SECONDS)
+    return code if code >= 0 else 128 - code
 
-    def _code(self, *, ended: bool) -> int | None:
-        """Return the exit code once it is known; `ended`: nothing more comes."""
-        found = re.search(rb"^exit (\d+)\n", self.status, re.M)
-        if not (found or ended):
-            return None
-        if complaint := re.sub(rb"exit \d+\n", b"", self.status):
-            self._keep(b"the hook cannot be started: " + complaint)
-            return supervisor.CANNOT_START
-        code = int(found[1]) if found else self.process.wait()
-        return code if code >= 0 else 128 - code
 
-    def end(self) -> None:
-        """End all that is left, and wait until it is gone."""
-        if self.first is None:
-            self.process.terminate()
-        elif self.process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.kill(self.first, signal.SIGKILL)
-        try:
-            self.process.wait(_GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        for pipe in (self.process.stdout, self.process.stderr):
-            assert pipe
-            pipe.close()
+def _end(process: subprocess.Popen[bytes], first: int | None) -> None:
+    if first is None:
+        process.terminate()
+    elif process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.kill(first, signal.SIGKILL)
+    try:
+        process.wait(_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def can_sandbox(root: Path) -> bool:
@@ -326,8 +316,8 @@ def try_out(
 ) -> HookExit:
     """Run a command as a hook with this PATH, in a work tree without files in `own`."""
     room, tree = own / "room", own / "tree"
-    room.mkdir(exist_ok=True)
-    (tree / ".git").mkdir(parents=True, exist_ok=True)
+    for place in (room / "home", tree / ".git"):
+        place.mkdir(parents=True, exist_ok=True)
     with open(os.devnull) as nothing:
         job = Job(
             argv=argv,

@@ -50,7 +50,6 @@ def main(*argv: str) -> None:
 
 
 def _end_all(child: int) -> int:
-    """Kill the child's group and every other descendant; return the child's exit code."""
     code = 128 + signal.SIGKILL
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)

@@ -17,7 +17,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -65,19 +65,8 @@ _CONFIG = """\
 """
 
 
-class Slot(Struct, frozen=True):
-    """A directory for one hook at a time, and the descriptor of its lock."""
-
-    path: Path
-    lock: int
-
-    @property
-    def room(self) -> Path:
-        return self.path / "room"
-
-
 @contextmanager
-def slot(root: Path, tree: str = "") -> Iterator[Slot]:
+def slot(root: Path, store: Path, tree: str = "") -> Iterator[Slot]:
     """Lock a directory below `root`, by preference the one that shows `tree` (hex)."""
     root.mkdir(parents=True, exist_ok=True)
     known = sorted(int(name) for name in os.listdir(root) if name.isdigit())
@@ -88,8 +77,9 @@ def slot(root: Path, tree: str = "") -> Iterator[Slot]:
         with files.opened(place / "lock", os.O_RDWR | os.O_CREAT, mode=0o600) as lock:
             if files.flock(lock):
                 remove(place / "room")
-                (place / "room").mkdir()
-                yield Slot(place, lock)
+                for name in ("home", "empty"):
+                    (place / "room" / name).mkdir(parents=True)
+                yield Slot(place, store, lock)
                 return
     raise DiskFault(f"no directory for a hook can be made in {root}")
 
@@ -114,15 +104,23 @@ def _shown(place: Path) -> dict[str, object]:
     return shown if isinstance(shown, dict) and shown.get("boot") == files.boot() else {}
 
 
-class ReusableTree(Struct, frozen=True):
-    """The work tree in a slot; `store` is the directory of the real repository's objects."""
+class Slot(Struct, frozen=True):
+    """A directory for one hook at a time, and the work tree in it.
 
-    place: Path
+    `store` is the directory of the real repository's objects, `lock` the descriptor of its lock.
+    """
+
+    path: Path
     store: Path
+    lock: int
+
+    @property
+    def room(self) -> Path:
+        return self.path / "room"
 
     @property
     def tree(self) -> Path:
-        return self.place / "tree"
+        return self.path / "tree"
 
     @property
     def gitdir(self) -> Path:
@@ -130,22 +128,21 @@ class ReusableTree(Struct, frozen=True):
 
     def show(self, tree: str, head: str, objects: Objects) -> None:
         """Bring files and index to `tree`, and HEAD to the commit `head`."""
-        shown = _shown(self.place)
-        (self.place / "shown").unlink(missing_ok=True)
+        shown = _shown(self.path)
+        (self.path / "shown").unlink(missing_ok=True)
         written, now = int(str(shown.get("objects", 0))), str(shown.get("tree", ""))
-        moved = False
-        if now and written <= _MOST_OBJECTS:
-            with suppress(RepositoryFault):
-                written += self._write(objects)
-                self._move(head, *(("-m", now, tree) if now != tree else ()))
-                moved = True
-        if not moved:
+        try:
+            if not now or written > _MOST_OBJECTS:
+                raise RepositoryFault("there is no tree that could be moved")
+            written += self._write(objects)
+            self._move(head, *(("-m", now, tree) if now != tree else ()))
+        except RepositoryFault:
             self.remove()
             self._init()
             written = self._write(objects)
             self._move(head, "--reset", tree)
         known = {"tree": tree, "objects": written, "boot": files.boot()}
-        (self.place / "shown").write_text(json.dumps(known), encoding="ascii")
+        (self.path / "shown").write_text(json.dumps(known), encoding="ascii")
 
     def _move(self, head: str, *trees: str) -> None:
         (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
@@ -163,26 +160,30 @@ class ReusableTree(Struct, frozen=True):
             shutil.copy(shallow, self.gitdir)
 
     def _write(self, objects: Objects) -> int:
-        """Write the objects that are not there yet; return their number."""
         own = self.gitdir / "objects"
         new = [item for oid, item in objects.items() if not (own / oid[:2] / oid[2:]).exists()]
         write_loose(own, new)
         return len(new)
 
-    def lend(self) -> None:
-        """Let a hook write into the tree from now on, until `remove` ends it."""
-        shutil.copyfile(self.gitdir / "index", self.place / "index")
-        (self.place / "shown").unlink(missing_ok=True)
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let a hook write into the tree, which is removed after that."""
+        shutil.copyfile(self.gitdir / "index", self.path / "index")
+        (self.path / "shown").unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            self.remove()
 
     def remove(self) -> None:
         remove(self.tree)
-        (self.place / "index").unlink(missing_ok=True)
+        (self.path / "index").unlink(missing_ok=True)
 
     def changed(self, tree: Path, enter: Sequence[str]) -> list[str]:
         """Return the paths of changed and new files, without those that git ignores.
 
         `tree` is the work tree after the hook, for a process that is started by `enter`."""
-        kept = self.place / "index"
+        kept = self.path / "index"
         options = ("--porcelain", "-z", "--no-renames", "-uall", "--ignore-submodules=all")
         index = kept if kept.exists() else None
         status = self._git(tree, enter).output("status", *options, index=index)
@@ -192,7 +193,7 @@ class ReusableTree(Struct, frozen=True):
         return Git(
             sealed_environment(),
             (*QUIET, f"--git-dir={self.gitdir}", f"--work-tree={tree}"),
-            directory=self.place,
+            directory=self.path,
             place=self.tree,
             launcher=enter,
         )

@@ -33,9 +33,7 @@ from patchq.core.model.values import Envelope
 from patchq.gate.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, Moved, bundles
-from patchq.gate.git.lock_files import WAIT_SECONDS
-from patchq.gate.git.ref_files import heads
-from patchq.gate.git.refs import Staged
+from patchq.gate.git.refs import Staged, heads
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import reports
 from patchq.gate.pipeline import history
@@ -213,8 +211,7 @@ class _Row(Struct, frozen=True):
             through=[(one.commit, one.log) for one in self.decisions[:-1]],
             touched={path for one in self.decisions for path in one.paths},
             # A batch that waited for a lock already looks again soon, so it need not wait.
-            wait=0.0 if first.claim.held else WAIT_SECONDS,
-            cut=lambda: session.stop.is_set,
+            cut=lambda: first.claim.held or session.stop.is_set,
             backup=session.config.worktree.backup,
         )
 

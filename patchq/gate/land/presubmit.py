@@ -25,8 +25,7 @@ from patchq.gate.report import logs
 
 if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
     from patchq.gate.hooks.configured import Step, Steps
-    from patchq.gate.hooks.engine import HookInput
-    from patchq.gate.hooks.verdict import Fixed, Verdict
+    from patchq.gate.hooks.engine import Fixed, HookInput, Verdict
     from patchq.gate.hooks.warm import Objects
 
 
@@ -242,7 +241,7 @@ def hook_input(
     if repo.promised is not None and session.hooks.parallel:
         repo.promised.complete(last.tree)
 
-    def lend() -> Objects:
+    def objects() -> Objects:
         with lock:
             return repo.buffer.needed([last.commit])
 
@@ -257,7 +256,7 @@ def hook_input(
         paths=tuple(sorted({path for one in joined for path in one.paths})),
         message=repo.message(last.commit),
         plan=_plan(joined, session),
-        lend=lend,
+        objects=objects,
     )
 
 

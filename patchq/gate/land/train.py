@@ -138,7 +138,7 @@ class Search:
         if size:
             return whole
         root = self.session.repo.tree(whole.parent).root
-        return replace(whole, id=whole.target, commit=whole.parent, tree=root, lend=dict)
+        return replace(whole, id=whole.target, commit=whole.parent, tree=root, objects=dict)
 
     def _trial(self, sized: tuple[int, HookInput], stop: Event) -> Trial:
         size, candidate = sized

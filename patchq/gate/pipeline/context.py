@@ -24,7 +24,6 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
 from patchq.gate.git.branches import Branches
 from patchq.gate.git.branches.home import Home, HomeGone, head_commit
-from patchq.gate.git.branches.local import LocalBranches
 from patchq.gate.git.objects import BLOB, is_regular, object_id
 from patchq.gate.git.repository import Repository
 from patchq.gate.queue.ledger import QueueEngine
@@ -227,7 +226,7 @@ def branches_of(
     """
     landing = config.landing
     if landing.remote is None:
-        return LocalBranches(repo)
+        return Branches(repo)
     from patchq.gate.git.branches.remote import RemoteBranches  # who has none has no need of it
     from patchq.gate.queue.shelf import Troubles
 
@@ -243,13 +242,12 @@ def branches_of(
 
     own = [home.branch] if home and home.remote else []
     lanes = [*([target] if target else []), *own, *config.targets]
-    shared = RemoteBranches(repo, landing.remote, lanes, landing.push_timeout_seconds, note)
-    if not config.has_forge:
-        return shared
-    from patchq.gate.git.branches.shown import Copies, ShownBranches
+    branches: type[RemoteBranches] = RemoteBranches
+    if config.has_forge:
+        from patchq.gate.git.branches.shown import ShownBranches
 
-    copies = Copies(repo, landing.remote, landing.push_timeout_seconds)
-    return ShownBranches(repo, shared, copies)
+        branches = ShownBranches
+    return branches(repo, landing.remote, lanes, landing.push_timeout_seconds, note)
 
 
 _TROUBLE = "landing.remote"

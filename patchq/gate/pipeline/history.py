@@ -26,7 +26,7 @@ from patchq.gate.errors import ObjectDamaged, UsageError
 from patchq.gate.git import records
 from patchq.gate.git.merges import fork_of, line_hunks
 from patchq.gate.git.objects import BLOB, CommitInfo, Leaf, mode_of, object_id
-from patchq.gate.git.ref_files import ref_names
+from patchq.gate.git.refs import ref_names
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import notes
 from patchq.gate.pipeline.context import RepoContext

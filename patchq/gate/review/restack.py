@@ -31,8 +31,7 @@ from patchq.core.model.values import Base, Problem, StandsOn
 from patchq.gate.errors import Busy, Fault, ObjectDamaged
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
-from patchq.gate.git.ref_files import heads
-from patchq.gate.git.refs import Staged
+from patchq.gate.git.refs import Staged, heads
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import overlaps, presubmit, reports
 from patchq.gate.land.elsewhere import catch_up

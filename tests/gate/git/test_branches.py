@@ -11,7 +11,6 @@ import pytest
 from patchq.gate.errors import Declined, Fault, InDoubt, Unreachable
 from patchq.gate.git import refs
 from patchq.gate.git.branches import Branches, BranchMove, Moved
-from patchq.gate.git.branches.local import LocalBranches
 from patchq.gate.git.branches.remote import RemoteBranches
 from patchq.gate.git.command import Done, redacted
 from patchq.gate.git.objects import Identity
@@ -78,7 +77,7 @@ def place(path: Path, kind: str) -> Place:
     git("checkout", "-q", "--detach", cwd=repo)
     git("update-ref", "refs/heads/main", commits[0], cwd=repo)
     if kind == "local":
-        return Place(repo, repo, LocalBranches(Repository.open(repo)), commits)
+        return Place(repo, repo, Branches(Repository.open(repo)), commits)
     git("clone", "-q", "--bare", "repo", "hub.git", cwd=path)
     git("remote", "add", "origin", str(path / "hub.git"), cwd=repo)
     git("update-ref", "-d", "refs/heads/main", cwd=repo)
@@ -260,11 +259,11 @@ def test_a_lane_is_asked_for_alone(tmp_path: Path) -> None:
     assert [branches.tip(name) for name in ("b1", "b2", "patchq/x")] == [two, one, one]
     branches.refresh(["gone"])
     assert (branches.tip("gone"), branches.away) == (None, None)
-    branches.refresh(["b1"], within=60)
+    branches.refresh()
     push(f"{one}:refs/heads/b1")
-    branches.refresh(["b1"], within=60)
+    branches.refresh(within=60)
     assert branches.tip("b1") == two
-    branches.refresh(["b1", "b2"], within=0.001)
+    branches.refresh(within=0.001)
     assert [branches.tip(name) for name in ("b1", "b2")] == [one, two]
 
 

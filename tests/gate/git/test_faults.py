@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.git.faults import failure, fault, unreadable
+from patchq.gate.git.command import failure, fault, unreadable
 
 SAID = {
     "error: unable to create file a.txt: No space left on device": "fault.disk",

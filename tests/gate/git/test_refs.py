@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from patchq.gate.git import refs
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
 from tests.helpers.dying import deaths
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 WHO = Identity("Ada Tester", "ada@example.org", 1_700_000_000, 0)
@@ -362,13 +364,17 @@ def test_g01_no_update_is_lost_beside_git(path: Path, tmp_path: Path) -> None:
     count, stop = 40, tmp_path / "stop"
     commands = [[sys.executable, "-c", WRITER, str(path), str(count), f"w{n}"] for n in (1, 2)]
     commands.append(["sh", "-c", COMMITS.format(n=count)])
-    packer = subprocess.Popen(
-        ["sh", "-c", PACKS.format(stop=stop)], cwd=path, stderr=subprocess.DEVNULL
-    )
-    writers = [subprocess.Popen(c, cwd=path, stderr=subprocess.PIPE) for c in commands]
-    errors = [writer.communicate(timeout=600)[1] for writer in writers]
-    stop.touch()
-    packer.wait(timeout=60)
+    with ExitStack() as stack:
+        packer = stack.enter_context(
+            running(["sh", "-c", PACKS.format(stop=stop)], cwd=path, stderr=subprocess.DEVNULL)
+        )
+        writers = [
+            stack.enter_context(running(words, 200, cwd=path, stderr=subprocess.PIPE))
+            for words in commands
+        ]
+        errors = [writer.communicate(timeout=200)[1] for writer in writers]
+        stop.touch()
+        packer.wait(timeout=60)
     assert [writer.returncode for writer in writers] == [0, 0, 0], errors[:2]
     lines = (path / ".git/logs/refs/heads/main").read_text().splitlines()
     moves = [(*line.split(" ")[:2], line.split("\t")[1]) for line in lines]

@@ -46,7 +46,7 @@ def test_git_is_asked_for_its_settings_now_and_then(
     (home / "more").write_text("[commit]\n\tgpgSign\n")
     calls.unlink(missing_ok=True)
     signer = Signer(repo)
-    assert [signer.signed(COMMIT, WHO) for _ in range(9)] == [COMMIT] * 9
+    assert [signer.signed(COMMIT) for _ in range(9)] == [COMMIT] * 9
     assert calls.read_text() == "x\n"
     git("symbolic-ref", "HEAD", "refs/heads/other", cwd=repo.gitdir)
     assert not signer.wanted
@@ -58,7 +58,7 @@ def test_a_broken_configuration_is_not_taken_for_none(repo: Repository, home: Pa
     with (home / ".gitconfig").open("a") as file:
         file.write("[commit\n\tgpgSign = true\n")
     with pytest.raises(CannotSign, match="bad config line"):
-        signer.signed(COMMIT, WHO)
+        signer.signed(COMMIT)
 
 
 def test_a_program_that_hangs_is_ended_and_then_left_alone_for_a_while(
@@ -73,7 +73,7 @@ def test_a_program_that_hangs_is_ended_and_then_left_alone_for_a_while(
     signer, began = Signer(repo), time.monotonic()
     for _ in range(5):
         with pytest.raises(CannotSign, match="waits for a person"):
-            signer.signed(COMMIT, WHO)
+            signer.signed(COMMIT)
     assert time.monotonic() - began < 50
     assert (tmp_path / "count").read_text() == "x\n"
     assert signer.resting
@@ -92,8 +92,8 @@ def test_a_changed_key_ends_the_pause(
     configure(home, "gpg.program", "/bin/false")
     signer = Signer(repo)
     with pytest.raises(CannotSign):
-        signer.signed(COMMIT, WHO)
+        signer.signed(COMMIT)
     rests = signer.resting
     configure(home, "gpg.program", str(program))
     assert (rests, signer.resting) == (True, False)
-    assert b"\ngpgsig -----BEGIN X-----" in signer.signed(COMMIT, WHO)
+    assert b"\ngpgsig -----BEGIN X-----" in signer.signed(COMMIT)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from patchq.core.model.values import FileChange
-from patchq.gate.errors import Fault, RepositoryFault
+from patchq.gate.errors import RepositoryFault
 from patchq.gate.git import refs
 from patchq.gate.git.branches.worktree import Follow, recover
 from patchq.gate.git.checkout import Checkout, checkouts
@@ -87,8 +87,8 @@ def only(path: Path, branch: str = "main") -> Checkout:
     return checkout
 
 
-def follow(path: Path, old: str, new: str, wait: float = 0.05) -> Follow:
-    return Follow(only(path), old, new, wait=wait)
+def follow(path: Path, old: str, new: str) -> Follow:
+    return Follow(only(path), old, new, cut=lambda: True)
 
 
 def move(path: Path, old: str, new: str, step: Follow | None = None) -> None:
@@ -282,9 +282,9 @@ def test_a_change_at_the_last_moment_is_kept(
 ) -> None:
     whole = Follow._switch
 
-    def late(self: Follow, here: str, there: str) -> Fault | None:
+    def late(self: Follow) -> None:
         write_files(path, {"README": "mine\n"})
-        return whole(self, here, there)
+        whole(self)
 
     monkeypatch.setattr(Follow, "_switch", late)
     before = {name: what for name, what in files(path).items() if name != "README"}
@@ -322,7 +322,7 @@ def test_when_git_fails_everything_is_as_it_was(
     before = files(path)
     with monkeypatch.context() as patch:
         wrap_git(path, patch, read_tree=script)
-        with pytest.raises(RepositoryFault, match="cannot update"):
+        with pytest.raises(RepositoryFault, match="read-tree failed"):
             follow(path, old, new).prepare()
     assert files(path) == before
     assert git("status", "--porcelain", cwd=path) == ""

@@ -19,7 +19,7 @@ import pytest
 
 from patchq.core.model.values import FileChange
 from patchq.core.text.unified import unified
-from patchq.gate.hooks import builtin
+from patchq.gate.hooks import configured
 from patchq.gate.report import secrecy
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
@@ -45,7 +45,7 @@ def run(
     name: str, cwd: Path, given: object = None, **environ: str
 ) -> subprocess.CompletedProcess[str]:
     """Start the script as patchq does, with a scrubbed environment."""
-    script = builtin.path(name)
+    script = configured.script(name)
     assert script
     command = [sys.executable, str(script)]
     env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], **environ}
@@ -58,7 +58,7 @@ def run(
 
 
 def refusals(name: str, given: dict[str, Any], **environ: str) -> list[str]:
-    judge = builtin.judge(name, environ)
+    judge = configured.judge(name, environ)
     assert judge
     return judge(given)
 
@@ -453,7 +453,7 @@ def server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     thread.start()
     yield f"http://127.0.0.1:{http.server_port}", got
     http.shutdown()
-    thread.join()
+    thread.join(60)
     http.server_close()
 
 

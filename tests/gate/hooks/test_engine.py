@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from patchq.gate.hooks.sandbox import MEMORY, NO_SANDBOX
+from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
@@ -261,12 +262,12 @@ def test_what_a_hook_leaves_running_is_ended(repo: Path, sandboxed: bool, mark: 
 def test_h02_the_daemons_death_ends_its_hooks(repo: Path, sandboxed: bool, mark: str) -> None:
     configure(repo, hook(f"(setsid sleep {mark} &); sleep {mark}"))
     drop(repo / ".patchq", {"r.md": EDIT})
-    daemon = subprocess.Popen(
-        [sys.executable, "-m", "patchq", "run"], cwd=repo, stderr=subprocess.DEVNULL
-    )
-    wait_for(lambda: len(running(mark)) == 2)
-    daemon.kill()
-    daemon.wait(60)
+    words = [sys.executable, "-m", "patchq", "run"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with ending.running(words, cwd=repo, **quiet) as daemon:
+        wait_for(lambda: len(running(mark)) == 2)
+        daemon.kill()
+        daemon.wait(60)
     wait_for(lambda: not running(mark))
     configure(repo, hook("true"))
     patchq("run", cwd=repo)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.hooks import builtin, install
+from patchq.gate.hooks import configured, install
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 from tests.helpers.stores import edit_report
 
-NAMES = list(builtin.GIT_SUMMARIES)
+NAMES = list(configured.GIT_SUMMARIES)
 RANDOM = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fH3jL5"
 
 
@@ -147,7 +147,7 @@ GATE = "hooks:\n" + install.GATE
     [
         ("# mine\nhooks: []\nmode: auto # x\n", f"# mine\n{GATE}mode: auto # x\n"),
         ("hooks:\n#  - id: x\nmode: auto\n", f"{GATE}#  - id: x\nmode: auto\n"),
-        ("mode: auto\r\nhooks: []\r\n", f"mode: auto\n{GATE}".replace("\n", "\r\n")),
+        ("mode: auto\r\nhooks: []\r\n", None),
         ("", f"\n{GATE}"),
         ("hooks:\n- {id: t, stage: pre-commit, run: x}\n", None),
         ("log:\n  level: info\n'hooks': []\n", None),

@@ -15,6 +15,7 @@ import pytest
 from patchq.gate.queue.lock import Lock
 from tests.gate.hooks.test_git_hooks import hook, snapshot, tried
 from tests.helpers.command import patchq, report
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 NOTHING = "0" * 40
@@ -147,18 +148,17 @@ def test_who_goes_away_is_told_where_the_response_is(how: str, repo: Path) -> No
     command = [sys.executable, "-m", "patchq", "-q", "hooks", "receive", "aside"]
     busy = Lock(repo / ".patchq/lock")
     busy.acquire()
-    process = subprocess.Popen(
-        command, cwd=repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdin
-    assert process.stderr
-    process.stdin.write(talk((commit, "refs/for/main"), options=options))
-    process.stdin.flush()
-    assert select([process.stderr], [], [], 60)[0]
-    handed_in = process.stderr.readline().decode()
-    if how == "interrupt":
-        process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    pipe = subprocess.PIPE
+    with running(command, cwd=repo, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin
+        assert process.stderr
+        process.stdin.write(talk((commit, "refs/for/main"), options=options))
+        process.stdin.flush()
+        assert select([process.stderr], [], [], 60)[0]
+        handed_in = process.stderr.readline().decode()
+        if how == "interrupt":
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
     busy.release()
     (name,) = os.listdir(repo / ".patchq/inbox")
     assert handed_in == f"handed in as {name.removesuffix('.push')}\n"
@@ -181,10 +181,9 @@ def test_pushes_from_a_work_tree_and_from_a_clone(repo: Path, tmp_path: Path) ->
     assert "remote: patchq: refs/for/BRANCH is pushed by itself" in said
     assert "remote: before" in tried("push", "origin", "HEAD:refs/review/1", cwd=clone)[1]
     before = state(repo)
-    daemon = subprocess.Popen(
-        [sys.executable, "-m", "patchq", "watch"], cwd=repo, stderr=subprocess.DEVNULL
-    )
-    try:
+    watch = [sys.executable, "-m", "patchq", "watch"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with running(watch, 250, cwd=repo, **quiet) as daemon:
         until = time.monotonic() + 60
         while "since" not in patchq("--json", "status", cwd=repo).out:
             assert daemon.poll() is None
@@ -203,7 +202,6 @@ def test_pushes_from_a_work_tree_and_from_a_clone(repo: Path, tmp_path: Path) ->
         assert status == 0, said
         assert "remote: proposed   good  patchq/good" in said
         assert "patchq accept" not in said
-    finally:
         daemon.terminate()
         daemon.wait(60)
     assert git("for-each-ref", "refs/for", "refs/review", cwd=repo) == ""

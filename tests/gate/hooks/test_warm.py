@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pygit2.enums import ObjectType
 
-from patchq.gate.hooks.warm import ReusableTree, slot
+from patchq.gate.hooks.warm import Slot, slot
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 FILES = {"a.txt": "a\n", "d/b.txt": "b\n", "run": "#!/bin/sh\n"}
@@ -19,26 +19,26 @@ def repo(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tree(tmp_path: Path, repo: Path) -> ReusableTree:
+def tree(tmp_path: Path, repo: Path) -> Slot:
     (tmp_path / "slot").mkdir()
-    return ReusableTree(tmp_path / "slot", repo / ".git/objects")
+    return Slot(tmp_path / "slot", repo / ".git/objects", -1)
 
 
-def show(tree: ReusableTree, repo: Path, commit: str) -> None:
+def show(tree: Slot, repo: Path, commit: str) -> None:
     tree.show(git("rev-parse", f"{commit}^{{tree}}", cwd=repo), commit, {})
 
 
-def files(tree: ReusableTree) -> dict[str, bytes]:
+def files(tree: Slot) -> dict[str, bytes]:
     paths = [path for path in tree.tree.rglob("*") if path.is_file()]
     found = {str(path.relative_to(tree.tree)): path.read_bytes() for path in paths}
     return {name: data for name, data in found.items() if not name.startswith(".git/")}
 
 
-def inodes(tree: ReusableTree) -> dict[str, int]:
+def inodes(tree: Slot) -> dict[str, int]:
     return {name: (tree.tree / name).stat().st_ino for name in files(tree)}
 
 
-def test_a_move_writes_what_differs(repo: Path, tree: ReusableTree) -> None:
+def test_a_move_writes_what_differs(repo: Path, tree: Slot) -> None:
     first = git("rev-parse", "HEAD", cwd=repo)
     second = commit_files(repo, {"a.txt": "A\n", "new/c.txt": "c\n"})
     git("rm", "-q", "run", cwd=repo)
@@ -54,16 +54,16 @@ def test_a_move_writes_what_differs(repo: Path, tree: ReusableTree) -> None:
 
 
 @pytest.mark.parametrize("shown", ["[]", '{"tree": "HEAD", "boot": "another"}'])
-def test_a_tree_in_doubt_is_made_anew(repo: Path, tree: ReusableTree, shown: str) -> None:
+def test_a_tree_in_doubt_is_made_anew(repo: Path, tree: Slot, shown: str) -> None:
     show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
     (tree.tree / "a.txt").write_text("half\n")
-    (tree.place / "shown").write_text(shown)
+    (tree.path / "shown").write_text(shown)
     show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
     assert files(tree)["a.txt"] == b"a\n"
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["in the repository", "in the work tree"])
-def test_an_empty_object_is_no_hindrance(repo: Path, tree: ReusableTree, own: bool) -> None:
+def test_an_empty_object_is_no_hindrance(repo: Path, tree: Slot, own: bool) -> None:
     start = git("rev-parse", "HEAD", cwd=repo)
     show(tree, repo, start)
     commit = commit_files(repo, {"a.txt": "A\n"})
@@ -79,7 +79,7 @@ def test_an_empty_object_is_no_hindrance(repo: Path, tree: ReusableTree, own: bo
 
 
 def test_two_never_share_a_slot(tmp_path: Path) -> None:
-    with slot(tmp_path) as one, slot(tmp_path) as two:
+    with slot(tmp_path, tmp_path) as one, slot(tmp_path, tmp_path) as two:
         assert one.path != two.path
-    with slot(tmp_path) as again:
+    with slot(tmp_path, tmp_path) as again:
         assert again.path == one.path

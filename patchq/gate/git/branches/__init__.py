@@ -1,34 +1,43 @@
 """The branches that batches land on, here or on a shared remote: a move makes a verdict true.
 
 Everything that reads the tip of a target or a proposal asks `Branches`, and whatever moves one is a
-`BranchMove` that `land` makes, by compare-and-swap.  `local` moves refs of this repository, each by
-itself, with the work trees that have them checked out; `remote` pushes all that is given at once,
-or nothing.  patchq's own marks (`refs/patchq/`) stay in this repository either way.
+`BranchMove` that `land` makes, by compare-and-swap.  `Branches` moves refs of this repository,
+each by itself, with the work trees that have them checked out; `remote` pushes all that is given at
+once, or nothing.  patchq's own marks (`refs/patchq/`) stay in this repository either way.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from patchq.gate.errors import Fault
+from patchq.gate.errors import Busy, CannotFollow, Fault, ObjectDamaged
+from patchq.gate.git import files, records, refs
+from patchq.gate.git.repository import Repository
 
 if TYPE_CHECKING:
+    from patchq.gate.git.branches.worktree import Follow
     from patchq.gate.git.checkout import Checkout
     from patchq.gate.git.objects import Identity
     from patchq.gate.git.refs import Staged
 
-LONGEST_WAIT = 10.0  # seconds for which others may hold what is to move
+# Between two landings where a branch is checked out, for a person's own git commands.
+PAUSE_SECONDS = 1.0
 
 
 class BranchMove(Struct, frozen=True):
     """A branch (short name) from `old` (None: there is none) to `new` (None: it goes).
 
     Moves of one branch follow each other in their order.  A `new` that is staged is durable once
-    what was written before is flushed.
+    what was written before is flushed.  `through` are the commits on the way, each with its line of
+    the log.  `touched` are the paths that differ, if it is known that no others do; see
+    `worktree.Follow`.  `behind` is the branch whose end it is built on, as that is after the moves
+    before this one: it is not made where one of these was not.  `cut` ends a wait for
+    others who hold it, and with `backup` a work tree that follows keeps copies of its files.
     """
 
     branch: str
@@ -37,98 +46,179 @@ class BranchMove(Struct, frozen=True):
     log: str
     who: Identity
     through: Sequence[tuple[str, str]] = ()
-    """The commits on the way, each with its line of the log."""
     touched: Collection[str] = ()
-    """The paths that differ, if it is known that no others do; see `worktree.Follow`."""
     behind: str | None = None
-    """The branch whose end it is built on, as that is after the moves before this one: it is not
-    made where one of these was not."""
-    wait: float = LONGEST_WAIT
     cut: Callable[[], bool] = lambda: False
-    """Ends that wait early."""
     backup: bool = False
-    """True if a work tree that follows keeps copies of its files."""
 
     @property
     def end(self) -> str | None:
-        """The commit at which the branch ends then."""
         return self.new if isinstance(self.new, str | None) else self.new.oid
 
     @property
     def commits(self) -> tuple[str, ...]:
-        """The commits that the branch gets, in their order."""
         return (*(commit for commit, _ in self.through), *((self.end,) if self.end else ()))
 
 
 class Moved(Struct, frozen=True):
     """The outcome of a move: it was made; or it was not, for a `fault`, or, without one, since the
-    branch or a work tree on it is not as it was, so that the batch has to be decided anew."""
+    branch or a work tree on it is not as it was, so that the batch has to be decided anew.
+
+    `landed` are its commits that are on the branch though not by this move, each with the commit
+    there: another process, which had the same batch in hand, made that.  `unsure` are the paths
+    that were in the way in a work tree.
+    """
 
     made: bool
     fault: Fault | None = None
     landed: Mapping[str, str] = field(default_factory=dict)
-    """Its commits that are on the branch though not by this move, each with the commit there:
-    another process, which had the same batch in hand, made that."""
     unsure: Collection[str] = ()
-    """The paths that were in the way in a work tree."""
 
 
-class Branches(ABC):
-    """The branches that batches land on.  One instance belongs to one thread."""
+class Branches:
+    """The branches that batches land on, here; `remote.RemoteBranches` has those of a remote.
+
+    `remote` is the name of the remote that has them; None: they are this repository's own.
+    `seconds` are those of the last `land`, as far as it is worth gathering more for it, and `away`
+    is the reason why branches cannot be fetched or moved for now.  One instance belongs to one
+    thread.
+    """
 
     remote: str | None = None
-    """The name of the remote that has them; None: they are this repository's own."""
+    seconds = 0.0
+    away: Fault | None = None
 
-    @property
-    def seconds(self) -> float:
-        """The seconds of the last `land`, as far as it is worth gathering more for it."""
-        return 0.0
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
+        self._rests_until = 0.0
 
-    @property
-    def away(self) -> Fault | None:
-        """The reason why branches cannot be fetched or moved for now."""
-        return None
-
-    @abstractmethod
     def refresh(self, lanes: Collection[str] | None = None, within: float = 0.0) -> None:
         """Learn what others did to these branches and to all proposals (None: to all branches; so
-        it is at first, whatever is asked for), unless that is known of the last `within` seconds;
-        `errors.Unreachable` where it cannot be learnt."""
+        it is at first, whatever is asked for), unless all were known within the last `within`
+        seconds; `errors.Unreachable` where it cannot be learnt."""
 
-    @abstractmethod
     def tip(self, branch: str) -> str | None:
         """The commit at which a branch ends, as far as it is known; None where there is none."""
+        return self._repo.branch_tip(branch)
 
-    @abstractmethod
     def tips(self, prefix: str) -> dict[str, str]:
         """Short name -> tip of the branches under `prefix` (`"patchq/"`; empty: all)."""
-
-    @abstractmethod
-    def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
-        """Make the moves; return the outcome of each.
-
-        Raises `InDoubt` where that is unknown: recovery of the intended verdicts finds out."""
+        return self._repo.branches(prefix)
 
     def name(self, branch: str) -> str:
-        """Return git's name of the branch in this repository, for people."""
         return f"{self.remote}/{branch}" if self.remote else branch
 
-    @abstractmethod
     def try_out(self, branch: str) -> None:
         """See whether the branch could be moved, as far as that shows without moving it;
         `errors.Unreachable` if it could not."""
 
     def checkouts(self, branch: str) -> list[Checkout]:
         """The work trees that follow the branch when it moves, also those out of reach."""
-        return []
+        from patchq.gate.git.checkout import checkouts  # who only reads tips needs none of it
+
+        return checkouts(self._repo, branch)
 
     def rest(self) -> float:
         """Return the seconds for which no branch that a person has checked out should move.
 
         A landing takes the lock of the index, for which git does not wait.
         """
-        return 0.0
+        return max(self._rests_until - monotonic(), 0.0)
 
     def busy(self, branch: str) -> str | None:
         """Return the work that a work tree has begun with the branch, so that it must not move."""
-        return None
+        from patchq.gate.git.checkout import busy
+
+        return busy(self._repo, branch)
+
+    def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
+        """Make the moves; return the outcome of each.
+
+        Here each is made by itself, in order, but for one that follows a move that was not made.
+        On a remote, `InDoubt` where it is unknown: recovery of the intended verdicts finds out.
+        """
+        lost: dict[str, Moved] = {}
+        found = []
+        for move in moves:
+            has_base = move.behind not in lost
+            moved = lost.get(move.branch) or (self._make(move) if has_base else Moved(False))
+            if not moved.made:
+                busy = moved.fault if isinstance(moved.fault, Busy) else None
+                lost.setdefault(move.branch, Moved(False, busy))
+            found.append(moved)
+        return found
+
+    def _make(self, move: BranchMove) -> Moved:
+        repo, name = self._repo, f"refs/heads/{move.branch}"
+        try:
+            if move.new is None:
+                return Moved(refs.delete(repo, name, move.old or ""))
+            if records.is_branch(move.branch) or move.old is None:
+                return Moved(refs.move(repo, name, move.old, move.new, move.log, move.who))
+            if self.busy(move.branch):  # that began since it was decided
+                return Moved(False)
+            places = self.checkouts(move.branch)
+            moved = _with_work_trees(repo, move, places)
+        except (Busy, ObjectDamaged, CannotFollow) as fault:
+            return Moved(False, fault)
+        if moved.made and places:
+            self._rests_until = monotonic() + PAUSE_SECONDS
+        return moved
+
+
+def _with_work_trees(repo: Repository, move: BranchMove, places: Sequence[Checkout]) -> Moved:
+    """Move a branch with the work trees at `places`, which have it checked out."""
+    from patchq.gate.git.branches.worktree import Follow
+
+    assert move.old is not None
+    assert move.end is not None
+    assert move.new is not None
+    follows: list[Follow] = []
+    try:
+        for checkout in places:
+            if checkout.unseen:
+                return _undo(follows)
+            follow = Follow(
+                checkout,
+                move.old,
+                move.end,
+                touched=move.touched,
+                cut=move.cut,
+                backup=move.backup,
+            )
+            if found := follow.prepare():
+                return _undo(follows, found)
+            follows.append(follow)
+        if follows:
+            files.barrier(*(f.checkout.workdir for f in follows))
+
+        def first() -> None:
+            for follow in follows:
+                follow.swap()
+
+        moved = refs.move(
+            repo,
+            f"refs/heads/{move.branch}",
+            move.old,
+            move.new,
+            move.log,
+            move.who,
+            through=move.through,
+            first=first,
+            cut=move.cut,
+        )
+    except (Fault, OSError):
+        _undo(follows)
+        raise
+    if not moved:
+        return _undo(follows)
+    for follow in follows:
+        follow.commit()
+    return Moved(True)
+
+
+def _undo(follows: Sequence[Follow], unsure: Collection[str] = ()) -> Moved:
+    with ExitStack() as stack:
+        for follow in follows:
+            stack.callback(follow.rollback)
+    return Moved(False, unsure=unsure)

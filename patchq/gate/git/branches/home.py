@@ -16,9 +16,8 @@ from msgspec import Struct
 
 from patchq.gate.errors import RepositoryFault, UsageError
 from patchq.gate.git import files, records
-from patchq.gate.git.command import Git
-from patchq.gate.git.faults import misconfigured
-from patchq.gate.git.ref_files import head_target, is_ref_name, ref_value
+from patchq.gate.git.command import Git, misconfigured
+from patchq.gate.git.refs import head_target, is_ref_name, ref_value
 from patchq.gate.git.repository import Repository
 
 _TARGET, _REMOTE = "patchq.target", "patchq.remote"
@@ -34,7 +33,6 @@ class Home(Struct, frozen=True):
 
     @property
     def ref(self) -> str:
-        """Full name of the ref at its tip."""
         return (f"{records.REMOTES}{self.remote}/" if self.remote else _HEADS) + self.branch
 
     def __str__(self) -> str:
@@ -54,7 +52,6 @@ class HomeGone(UsageError):
 
 
 def recorded(commondir: Path) -> Home | None:
-    """Return the home branch that the repository records."""
     branch = _setting(commondir / "config", _TARGET)
     if branch is None:
         return None

@@ -26,12 +26,13 @@ from contextlib import suppress
 from time import monotonic
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.gate.errors import Declined, Fault, InDoubt, Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import Branches, BranchMove, Moved
+from patchq.gate.git.checkout import Checkout
 from patchq.gate.git.command import MOST_WORDS, Done, redacted, remotely
 from patchq.gate.git.repository import Repository
 from patchq.gate.report.message import trailers
@@ -77,13 +78,9 @@ class PushAnswer(Struct, frozen=True):
 
     kind: Kind
     words: str = ""
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    """By the refs that were rejected."""
 
 
 class Remote:
-    """A remote of the repository, by its name."""
-
     def __init__(self, repo: Repository, name: str, seconds: float) -> None:
         self._repo, self.name = repo, name
         place = repo.workdir or repo.commondir
@@ -91,7 +88,6 @@ class Remote:
 
     @property
     def known(self) -> bool:
-        """True if git's configuration has it."""
         return bool(self._repo.setting(f"remote.{self.name}.url"))
 
     def fetch(self, refspecs: Sequence[str]) -> Done:
@@ -121,17 +117,14 @@ class Remote:
 
 
 def _answer(done: Done, moves: Mapping[str, object]) -> PushAnswer:
-    flags: dict[str, str] = {}
-    reasons: dict[str, str] = {}
+    answers = dict[str, tuple[str, str]]()
     for line in done.out.decode("utf-8", "replace").splitlines():
         flag, _, rest = line.partition("\t")
         spec, _, summary = rest.partition("\t")
-        ref = spec.partition(":")[2]
-        if len(flag) == 1 and ref in moves:
-            flags[ref] = flag
-            if flag == "!":
-                reasons[ref] = summary
-    if done.code == 0 and flags.keys() == moves.keys() and not reasons:
+        if len(flag) == 1 and (ref := spec.partition(":")[2]) in moves:
+            answers[ref] = flag, summary
+    reasons = [summary for flag, summary in answers.values() if flag == "!"]
+    if done.code == 0 and answers.keys() == moves.keys() and not reasons:
         return PushAnswer("made")
     words = done.words
     if done.code is None or not reasons:
@@ -141,14 +134,14 @@ def _answer(done: Done, moves: Mapping[str, object]) -> PushAnswer:
             or not _UNSENT.search(done.complaint)
         )
         return PushAnswer("unknown" if sent else "unsent", words)
-    others = [reason for reason in reasons.values() if not _STALE.search(reason)]
+    others = [reason for reason in reasons if not _STALE.search(reason)]
     if not others:
-        return PushAnswer("stale", words, reasons)
+        return PushAnswer("stale", words)
     named = "; ".join(dict.fromkeys(others))
     text = redacted(f"{words} ({named})" if words not in named else named)[:MOST_WORDS]
     if _DECLINED.search(named) and not _NOT_PERMITTED.search(f"{named} {words}"):
-        return PushAnswer("declined", text, reasons)
-    return PushAnswer("refused", text, reasons)
+        return PushAnswer("declined", text)
+    return PushAnswer("refused", text)
 
 
 class RemoteBranches(Branches):
@@ -158,7 +151,6 @@ class RemoteBranches(Branches):
     proposals, the default target first. `note` gets the reason why the remote cannot be used,
     and None once it can."""
 
-    seconds = 0.0
     away: Unreachable | None = None
 
     def __init__(
@@ -169,8 +161,8 @@ class RemoteBranches(Branches):
         seconds: float,
         note: Callable[[Fault | None], None] = lambda fault: None,
     ) -> None:
-        self._repo, self._remote = repo, Remote(repo, name, seconds)
-        self.remote = name
+        super().__init__(repo)
+        self.remote, self._remote = name, Remote(repo, name, seconds)
         self._lanes = list(dict.fromkeys(lanes))
         # Lanes that the remote may not have, so that they are asked for by a pattern.
         self._globs: set[str] = set()
@@ -178,8 +170,6 @@ class RemoteBranches(Branches):
         self._noted: str | None = None
         self._until = self._rest = 0.0
         self._known = 0.0  # when the remote was last asked for all of it
-        # When single lanes were last known for certain, since then.
-        self._seen: dict[str, float] = {}
 
     # ------------------------------------------------------------ what is known
 
@@ -191,6 +181,12 @@ class RemoteBranches(Branches):
         found = self._repo.refs(place + prefix)
         return {name.removeprefix(place): tip for name, tip in found.items()}
 
+    def checkouts(self, branch: str) -> list[Checkout]:
+        return []
+
+    def busy(self, branch: str) -> str | None:
+        return None
+
     def _tracking(self, branch: str) -> str:
         return f"{records.REMOTES}{self.remote}/{branch}"
 
@@ -200,25 +196,17 @@ class RemoteBranches(Branches):
         began = monotonic()
         if self.away is not None and began < self._until:
             raise self.away
-        if self.away is None and within and began - self._since(lanes) < within:
+        if self.away is None and within and began - self._known < within:
             return
         if lanes is None or not self._known:
             self._fetch(self._lanes)
             self._known = began
-            self._seen.clear()
         else:
             self._fetch(list(lanes))
-            self._seen |= dict.fromkeys(lanes, began)
         if self.away is not None:
             _LOG.info("%s answers again", self.remote)
         self.away = None
         self._say(None)
-
-    def _since(self, lanes: Collection[str] | None) -> float:
-        """When all of these were known."""
-        if not lanes:
-            return self._known
-        return min(max(self._known, self._seen.get(lane, 0.0)) for lane in lanes)
 
     def _fetch(self, lanes: Sequence[str]) -> None:
         if not self._remote.known:
@@ -229,17 +217,18 @@ class RemoteBranches(Branches):
             )
         for _ in range(_TRIES):
             done = self._remote.fetch(self._refspecs(lanes))
-            if done.code == 0:
-                break
             missing = _MISSING.search(done.complaint)
             if missing and missing[1] not in self._globs:
                 self._globs.add(missing[1])
-            elif not _LOCKED.search(done.complaint):
-                raise self._left_alone(*self._unfetched(done))
+            elif done.code == 0 or not _LOCKED.search(done.complaint):
+                break
             else:
                 lanes = self._lanes  # what is in the way may be of a branch that is gone there
-        else:
-            raise self._left_alone(*self._unfetched(done))
+        if done.code != 0:
+            raise self._left_alone(
+                f"{self.remote} cannot be fetched: {done.words}",
+                f"see what `git fetch {self.remote}` says",
+            )
         default = self._lanes[0] if self._lanes else "*"
         if default in lanes and "*" not in default and self.tip(default) is None:
             raise self._left_alone(
@@ -247,12 +236,6 @@ class RemoteBranches(Branches):
                 f"bring it back there (git push {self.remote} COMMIT:refs/heads/{default}), or "
                 "set another `target`",
             )
-
-    def _unfetched(self, done: Done) -> tuple[str, str]:
-        return (
-            f"{self.remote} cannot be fetched: {done.words}",
-            f"see what `git fetch {self.remote}` says",
-        )
 
     def _refspecs(self, lanes: Sequence[str]) -> list[str]:
         named = [
@@ -264,7 +247,6 @@ class RemoteBranches(Branches):
         return [f"+refs/heads/{name}:{self._tracking(name)}" for name in wanted]
 
     def _left_alone(self, message: str, cure: str) -> Unreachable:
-        """The remote is left alone for a while."""
         self._rest = min(max(2 * self._rest, _FIRST_REST), _LONGEST_REST)
         self._until = monotonic() + self._rest
         self.away = Unreachable(message, cure)
@@ -286,16 +268,14 @@ class RemoteBranches(Branches):
             return [Moved(False, self.away) for _ in moves]
         if not chains:
             return [Moved(False) for _ in moves]
-        answer = self._push(chains)
-        if answer.kind == "made":
-            return [Moved(move not in lost) for move in moves]
-        landed, certain = self._ask(chains)
-        if answer.kind == "unknown" and not certain:
-            # The same again: where the first is on its way still, one of the two is refused.
+        for _ in range(2):
             answer = self._push(chains)
             if answer.kind == "made":
                 return [Moved(move not in lost) for move in moves]
             landed, certain = self._ask(chains)
+            if answer.kind != "unknown" or certain:
+                break
+            # The same again: where the first is on its way still, one of the two is refused.
         fault = self._why_not(answer, chains, certain)
         return [self._moved(move, landed, fault) for move in moves]
 
@@ -314,7 +294,6 @@ class RemoteBranches(Branches):
         if answer.kind == "made":
             self.seconds = monotonic() - began
             self._rest, self.away = 0.0, None
-            self._seen |= {chain.branch: monotonic() for chain in chains}
             for chain in chains:
                 self._follow(chain)
             self._say(None)
@@ -362,7 +341,6 @@ class RemoteBranches(Branches):
         return there
 
     def _carriers(self, tip: str, old: str | None) -> Mapping[tuple[str, str], str]:
-        """The commits since `old` that name a batch and its source, by these."""
         hide = old if old and self._repo.resolve_commit(old) else None
         return {
             name: commit.oid

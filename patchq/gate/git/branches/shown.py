@@ -8,12 +8,11 @@ what was pushed of each copy, in its reflog: whatever else the remote has is a p
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from patchq.gate.errors import Fault
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import Branches, BranchMove, Moved
-from patchq.gate.git.branches.local import LocalBranches
 from patchq.gate.git.branches.remote import Remote, RemoteBranches
 from patchq.gate.git.checkout import Checkout
 from patchq.gate.git.objects import Identity
@@ -32,11 +31,9 @@ class Copies:
         self._tracking = f"{records.REMOTES}{remote}/"
 
     def there(self, root: str) -> str | None:
-        """Return the commit that the remote had at the last fetch."""
         return self._repo.ref_target(self._tracking + records.branch(root))
 
     def published(self) -> dict[str, str]:
-        """Return the commit that was pushed last of each copy."""
         found = self._repo.refs(self._place)
         return {name.removeprefix(self._place): commit for name, commit in found.items()}
 
@@ -65,61 +62,53 @@ class Copies:
         return None
 
     def forget(self, root: str, who: Identity) -> None:
-        """Drop the record of a copy that is not there any more."""
         self._put(self._place + root, None, who)
 
     def _put(self, name: str, commit: str | None, who: Identity) -> None:
         refs.put(self._repo, name, commit, "patchq: publish", who)
 
 
-class ShownBranches(Branches):
+class ShownBranches(RemoteBranches):
     """`Branches` with targets on a remote, and proposals in this repository."""
 
-    def __init__(self, repo: Repository, targets: RemoteBranches, copies: Copies) -> None:
-        self._repo, self._targets, self._own = repo, targets, LocalBranches(repo)
-        self._copies = copies
-        self.remote = targets.remote
-
-    @property
-    def seconds(self) -> float:
-        return self._targets.seconds
-
-    @property
-    def away(self) -> Fault | None:
-        return self._targets.away
-
-    def _of(self, branch: str) -> RemoteBranches | LocalBranches:
-        return self._own if records.is_branch(branch) else self._targets
-
-    def refresh(self, lanes: Collection[str] | None = None, within: float = 0.0) -> None:
-        self._targets.refresh(lanes, within)
+    def __init__(
+        self,
+        repo: Repository,
+        name: str,
+        lanes: Sequence[str],
+        seconds: float,
+        note: Callable[[Fault | None], None],
+    ) -> None:
+        super().__init__(repo, name, lanes, seconds, note)
+        self._own, self._copies = Branches(repo), Copies(repo, name, seconds)
 
     def tip(self, branch: str) -> str | None:
-        return self._of(branch).tip(branch)
+        return self._own.tip(branch) if records.is_branch(branch) else super().tip(branch)
 
     def tips(self, prefix: str) -> dict[str, str]:
         if records.is_branch(prefix):
             return self._own.tips(prefix)
-        there = self._targets.tips(prefix)
+        there = super().tips(prefix)
         return {name: tip for name, tip in there.items() if not records.is_branch(name)}
 
     def name(self, branch: str) -> str:
-        return self._of(branch).name(branch)
+        return branch if records.is_branch(branch) else super().name(branch)
 
     def checkouts(self, branch: str) -> list[Checkout]:
-        return self._of(branch).checkouts(branch)
+        return self._own.checkouts(branch) if records.is_branch(branch) else []
 
     def busy(self, branch: str) -> str | None:
-        return self._of(branch).busy(branch)
+        return self._own.busy(branch) if records.is_branch(branch) else None
 
     def try_out(self, branch: str) -> None:
-        self._of(branch).try_out(branch)
+        if not records.is_branch(branch):
+            super().try_out(branch)
 
     def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
         """Move targets, behind the copies of what lands; then move proposals."""
         shared = [move for move in moves if not records.is_branch(move.branch)]
         self._lead(shared)
-        outcome = dict(zip(map(id, shared), self._targets.land(shared), strict=True))
+        outcome = dict(zip(map(id, shared), super().land(shared), strict=True))
         lost = {move.branch for move in shared if not outcome[id(move)].made}
         for move in moves:
             if id(move) not in outcome:

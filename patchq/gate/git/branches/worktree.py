@@ -18,6 +18,14 @@ The lock is a link to an own file that names both commits, so that whoever finds
 what one of the two commits has are then touched, and none that held the result before: that is a
 person's, and on the way back it stays.
 
+Who runs out of room half-way needs some to undo what it did: new files, a new index, descriptors
+for a git that does it.  So these are reserved first, by files without a name that no crash leaves,
+and given back when they are needed.  Where they cannot be had, nothing was begun.
+
+With `worktree.backup` each file that changes is copied: `a.py` is kept as `a.py.bak`, and where
+that is taken as `a.py.bak.2`, `.3`, …; an older copy is never overwritten.  One line of
+`info/exclude` for each path keeps its copies out of `git status`.
+
 Git reads and writes the whole index for that, however little changes.  So the commits of many
 batches in a row are followed by one step, from the first one's parent to the last one.
 """
@@ -27,11 +35,15 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from errno import EINVAL, EOPNOTSUPP
 from functools import cache, cached_property, partial
+from itertools import count
 from pathlib import Path, PurePath
 
 from patchq.gate.errors import (
@@ -43,7 +55,6 @@ from patchq.gate.errors import (
     RepositoryFault,
 )
 from patchq.gate.git import files
-from patchq.gate.git.branches.way_back import keep, reserve
 from patchq.gate.git.checkout import (
     Checkout,
     checkouts,
@@ -56,8 +67,7 @@ from patchq.gate.git.checkout import (
     same_entry,
 )
 from patchq.gate.git.command import Done
-from patchq.gate.git.faults import failure
-from patchq.gate.git.lock_files import WAIT_SECONDS, LockFile, leftovers
+from patchq.gate.git.lock_files import LockFile, leftovers
 from patchq.gate.git.objects import BLOB, LINK, Leaf, is_blob, is_regular, object_id
 from patchq.gate.git.repository import Repository
 
@@ -68,6 +78,9 @@ _SUFFIX = ".index"
 _BEGUN = b"begun\n"
 _RECOVER_SECONDS = 5.0
 _BLOCK = 4096
+_SPECIAL = re.compile(r"([\\*?\[ !#])")
+_ESCAPED = r"\\\1"
+_DESCRIPTORS = 12  # needed to start a process and to talk to it
 
 
 @dataclass
@@ -79,7 +92,6 @@ class Follow:
     old: str
     new: str
     touched: Collection[str] = ()
-    wait: float = WAIT_SECONDS
     cut: Callable[[], bool] = lambda: False
     backup: bool = False
     _copies: Sequence[Path] = ()
@@ -94,14 +106,14 @@ class Follow:
 
         Returns the paths that are not clean; then, as after a fault, nothing was changed and
         nothing is locked.  What cannot even be undone stays locked for `recover`.  `errors.Busy`
-        if others hold the index for `wait` seconds, or until `cut`.  The files are durable after
+        if others hold the index for long, or until `cut`.  The files are durable after
         `files.barrier(checkout.workdir, checkout.gitdir)`.
         """
         names = {"branch": self.checkout.branch, "old": self.old, "new": self.new}
         gitdir = self.checkout.gitdir
         self._lock = LockFile.write(gitdir, _SUFFIX, json.dumps(names).encode() + b"\n")
         try:
-            self._lock.hold(gitdir / "index.lock", self.wait, self.cut)
+            self._lock.hold(gitdir / "index.lock", cut=self.cut)
             found = self._paths_in_the_way() or self._begin()
         except BaseException as stuck:
             self._free()
@@ -119,13 +131,11 @@ class Follow:
         self._copy.replace(self.checkout.gitdir / "index")
 
     def commit(self) -> None:
-        """The ref has moved: the lock is gone."""
         self._torn = False
         self._reserved.close()
         self._free()
 
     def rollback(self) -> None:
-        """The ref did not move: files and index are as they were."""
         try:
             self._go_back()
         finally:
@@ -137,30 +147,22 @@ class Follow:
         files.write_all(self._lock.fd, json.dumps(sorted(self._kept)).encode() + _BEGUN)
         self._lock.flush()
         _copy_index(gitdir, self._copy)
-        if self.backup:
-            self._copies = keep(repo.commondir, workdir, self._changes)
-        try:
-            self._reserved = reserve(_way_back(self.checkout, self._changes))
-        except DiskFault:
-            self._drop_copies()
-            raise
+        self._reserved = reserve(_way_back(self.checkout, self._changes))
         self._torn = True
         try:
+            if self.backup:
+                self._copies = keep(repo.commondir, workdir, self._changes)
             if self._kept:  # git switches past files that the copy has with the result already
                 kept = {path: results(self._changes)[path] for path in self._kept}
                 _enter(self.checkout, self._copy, kept)
                 _refresh(self.checkout, sorted(self._kept), self._copy)
-            fault = self._switch(self.old, self.new)
+            self._switch()
         except (Fault, OSError):
             self._go_back()
+            if found := self._paths_in_the_way():
+                return found
             raise
-        if fault is None:
-            return []
-        self._go_back()
-        found = self._paths_in_the_way()
-        if not found:
-            raise fault
-        return found
+        return []
 
     def _go_back(self) -> None:
         """Undo what was done of it, wherever files and index are by now."""
@@ -170,10 +172,6 @@ class Follow:
             _enter(self.checkout, self._copy, self._kept)
         _publish(self._copy, self.checkout)
         self._torn = False
-        self._drop_copies()
-
-    def _drop_copies(self) -> None:
-        """Nothing was updated, so there is nothing to go back to."""
         for copy in self._copies:
             copy.unlink(missing_ok=True)
 
@@ -193,25 +191,18 @@ class Follow:
         self._kept = {path: entries[path][1:] if path in entries else None for path in kept}
         return left
 
-    def _switch(self, here: str, there: str) -> Fault | None:
+    def _switch(self) -> None:
         """Let git update files and copy.  It checks everything before it writes anything, by the
-        times in the index; only if these are stale is the content looked at.  Returns why git
-        did not do it, or None if it did."""
-        command = ("read-tree", "-m", "-u", "--no-recurse-submodules", here, there)
+        times in the index; only if these are stale is the content looked at."""
+        command = ("read-tree", "-m", "-u", "--no-recurse-submodules", self.old, self.new)
         # A git that outlives us keeps our own file flocked, so no process recovers beside it.
-        switch = partial(self.checkout.git.run, *command, index=self._copy, keep=(self._lock.fd,))
-        fault = self._why(switch())
-        if fault is None or isinstance(fault, DiskFault):
-            return fault
-        short = self._why(_refresh(self.checkout, sorted(self._changes), self._copy))
-        return short if isinstance(short, DiskFault) else self._why(switch())
-
-    def _why(self, done: Done) -> Fault | None:
-        """The fault of a git that failed."""
-        if done.code == 0:
-            return None
-        workdir, words = self.checkout.workdir, done.complaint or f"git gave {done.code}"
-        return failure(f"cannot update {workdir}", words, workdir)
+        keep = (self._lock.fd,)
+        switch = partial(self.checkout.git.output, *command, index=self._copy, keep=keep)
+        try:
+            switch()
+        except RepositoryFault:
+            _refresh(self.checkout, sorted(self._changes), self._copy)
+            switch()
 
     def _free(self) -> None:
         if self._torn:
@@ -231,6 +222,58 @@ def _way_back(checkout: Checkout, changes: Changes) -> Mapping[Path, int]:
         checkout.gitdir: 3 * (size + _BLOCK),
         checkout.workdir: sum(2 * _BLOCK + 2 * bytes for bytes in before) + 2 * _BLOCK,
     }
+
+
+def keep(commondir: Path, workdir: Path, paths: Iterable[str]) -> list[Path]:
+    """Copy those of the paths (relative to the work tree) that are files or links now; the copies.
+
+    They are there, but not flushed, on return.  No copy takes one of the paths.
+    """
+    places = {path: workdir / path for path in sorted(set(paths))}
+    there = [path for path, at in places.items() if at.is_symlink() or at.is_file()]
+    files.exclude(commondir, [f"/{_SPECIAL.sub(_ESCAPED, path)}.bak*" for path in there])
+    try:
+        return [_copy(places[path], places.values()) for path in there]
+    except OSError as error:
+        raise DiskFault(f"cannot keep a backup: {error}") from error
+
+
+def _copy(place: Path, reserved: Container[Path]) -> Path:
+    for number in count(1):
+        copy = place.with_name(f"{place.name}.bak" + (f".{number}" if number > 1 else ""))
+        if copy in reserved:
+            continue
+        with suppress(FileExistsError):
+            if place.is_symlink():
+                copy.symlink_to(os.readlink(place))
+            else:
+                copy.touch(0o600, exist_ok=False)
+                shutil.copy2(place, copy)
+            return copy
+    raise AssertionError("numbers do not end")
+
+
+def reserve(sizes: Mapping[Path, int]) -> ExitStack:
+    """Take so many bytes on the file system of each of the directories, a file that can be made
+    there, and descriptors, until the answer is closed.  `DiskFault` if they cannot be had."""
+    place = Path()
+    with ExitStack() as kept:
+        try:
+            for place, size in sizes.items():
+                file = kept.enter_context(tempfile.TemporaryFile(dir=place, prefix="patchq-"))
+                try:
+                    os.posix_fallocate(file.fileno(), 0, max(1, size))
+                except OSError as error:
+                    if error.errno not in (EINVAL, EOPNOTSUPP):  # not on every file system
+                        raise
+            for _ in range(_DESCRIPTORS):
+                kept.callback(os.close, os.open(place, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as error:
+            raise DiskFault(
+                f"there is no room to work in {place}, so nothing was begun: {error.strerror}",
+                "make room, then start patchq again; nothing was lost",
+            ) from error
+        return kept.pop_all()
 
 
 def recover(repo: Repository, *, wait: float = _RECOVER_SECONDS) -> list[Path]:
@@ -318,7 +361,6 @@ def _settle(
 
 
 def results(changes: Changes) -> dict[str, Leaf | None]:
-    """Return the result of the changes of files and links, by path."""
     return {
         path: sides[1]
         for path, sides in changes.items()
@@ -327,7 +369,6 @@ def results(changes: Changes) -> dict[str, Leaf | None]:
 
 
 def _enter(checkout: Checkout, index: Path, entries: Mapping[str, Leaf | None]) -> None:
-    """Set the entries of an index."""
     leaves = {os.fsencode(path): leaf or (0, "0" * 40) for path, leaf in entries.items()}
     lines = [b"%o %b\t%b\0" % (leaf[0], leaf[1].encode(), path) for path, leaf in leaves.items()]
     checkout.git.output("update-index", "-z", "--index-info", index=index, stdin=b"".join(lines))
@@ -367,7 +408,6 @@ def _refresh(checkout: Checkout, paths: list[str], index: Path) -> Done:
 
 
 def _delete(workdir: Path, path: str) -> None:
-    """Remove the file, and like git the directories that it leaves empty."""
     with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
         (workdir / path).unlink()
     with suppress(OSError):

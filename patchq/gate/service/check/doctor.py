@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from patchq.gate.errors import CRASHED, Fault, ObjectDamaged, UsageError
 from patchq.gate.git import command
-from patchq.gate.git.faults import FSCK
+from patchq.gate.git.command import FSCK
 from patchq.gate.git.files import being_written
 from patchq.gate.hooks import dry_start
 from patchq.gate.hooks.sandbox import can_sandbox, no_sandbox

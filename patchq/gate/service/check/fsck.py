@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from patchq.gate.errors import Fault, RepositoryFault, Unreachable
 from patchq.gate.git import files, records, refs
-from patchq.gate.git.ref_files import ref_names, ref_value
+from patchq.gate.git.refs import ref_names, ref_value
 from patchq.gate.land import reports
 from patchq.gate.pipeline import history, notes
 from patchq.gate.pipeline.session import Session

@@ -12,10 +12,10 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import CannotSign, Fault
 from patchq.gate.git.lock_files import owner_of
 from patchq.gate.git.objects import Identity
-from patchq.gate.git.ref_files import gaps
+from patchq.gate.git.refs import gaps
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.signing import Signer
-from patchq.gate.hooks import builtin, dry_start, install
+from patchq.gate.hooks import configured, dry_start, install
 from patchq.gate.pipeline.context import GateRules, branches_of
 from patchq.gate.pipeline.session import DEFAULT_IDENTITY
 from patchq.gate.report.message import trailers
@@ -138,7 +138,7 @@ def _remote_flaws(repo: Repository, config: Config) -> Iterator[tuple[tuple[str 
         yield ("landing", "remote"), f"expected a remote that `git remote` has, got `{remote}`"
     for number, hook in enumerate(config.hooks):
         own = os.environ.get("PATCHQ_REMOTE") if "PATCHQ_REMOTE" in hook.env else None
-        if builtin.name_in(hook.run) == builtin.PUBLISH and (own or "origin") == remote:
+        if configured.name_in(hook.run) == configured.PUBLISH and (own or "origin") == remote:
             yield (
                 ("hooks", number, "run"),
                 f"expected no `{hook.run}` for `{remote}`: `landing.remote` keeps the proposals' "
