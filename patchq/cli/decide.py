@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -265,16 +264,11 @@ def print_decision(args: Namespace, decided: Decided, of: int = 1) -> int:
     id = decided.report.id if of > 1 else None
     misused = any(problem.code == UsageError.code for problem in decided.problems)
     for problem in decided.problems:
-        if args.json:
-            fault = Fault(problem.message, problem.hint or "")
-            fault.code = problem.code
-            tell(fault, json=True, id=id)
-            continue
-        first, *more = problem.message.split("\n")  # what a hook printed
-        about = f"{id}: " if id else ""
-        lines = [f"patchq: {about}{problem.code}: {first}", *(f"  | {text}" for text in more)]
-        lines += [f"  {problem.hint}"] if problem.hint else []
-        print(*map(visible, lines), sep="\n", file=sys.stderr)
+        # A message of several lines has the output of a hook.
+        message = problem.message if args.json else problem.message.replace("\n", "\n  | ")
+        fault = Fault(message, problem.hint or "")
+        fault.code = problem.code
+        tell(fault, json=args.json, id=id)
     return UsageError.exit_status if misused else 1
 
 

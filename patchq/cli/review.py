@@ -47,12 +47,6 @@ def review(args: Namespace) -> int:
 _ANSWERS = "[a]ccept, accept [o]nly some edits, send [b]ack, [d]iscard, [s]kip, [q]uit: "
 _IN_A_STACK = f"accept the s[t]ack, {_ANSWERS}"
 _HOW = "Lines like `path:12: text` or `edit 2: text`, or text in general; an empty line ends it."
-# Asks a question, and returns the line that answers it; raises `WalkEnds` where input ends.
-AskLine = Callable[[str], str]
-
-
-class WalkEnds(Exception):
-    """The person leaves; what is not decided waits."""
 
 
 def _walk(args: Namespace) -> int:
@@ -60,22 +54,14 @@ def _walk(args: Namespace) -> int:
         raise UsageError(
             "`review --next` asks, and there is no terminal", "see `patchq status --by risk`"
         )
-    return Walk(args, opening.gate(args), _line).all()
-
-
-def _line(question: str) -> str:
-    print(question, end="", flush=True)
-    line = sys.stdin.readline()
-    if not line:
-        print()
-        raise WalkEnds
-    return line.rstrip("\n")
+    return Walk(args, opening.gate(args)).all()
 
 
 class Walk(Struct, frozen=True, dict=True):
     args: Namespace
     gate: Gate
-    ask: AskLine
+    ask: Callable[[str], str] = input
+    """Asks a question, and returns the line that answers it; `EOFError` where input ends."""
 
     def all(self) -> int:
         """Ask about every proposal that waits for a person now; return the exit code."""
@@ -85,8 +71,8 @@ class Walk(Struct, frozen=True, dict=True):
                 print(f"\n{number} of {len(rows)}")
                 while self._one(row.id):
                     pass
-        except WalkEnds:
-            pass
+        except EOFError:  # what is not decided waits
+            print()
         if not rows:
             print("nothing waits for a person")
         return 0
@@ -103,7 +89,7 @@ class Walk(Struct, frozen=True, dict=True):
             answer = self.ask(question).strip().lower()[:1]
             try:
                 if answer == "q":
-                    raise WalkEnds
+                    raise EOFError
                 if answer == "s":
                     return False
                 if answer in _DEEDS:

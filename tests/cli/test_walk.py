@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.cli.review import Walk, WalkEnds
+from patchq.cli.review import Walk
 from patchq.gate.api import Gate
 from tests.gate.review.test_send_back import TEXT, Desk, change
 from tests.helpers.command import block, patchq
@@ -33,7 +33,7 @@ def walk(desk: Desk, *answers: str) -> list[str]:
     def ask(question: str) -> str:
         asked.append(question)
         if not left:
-            raise WalkEnds
+            raise EOFError
         answer = left.pop(0)
         if answer == "(the target moves)":
             desk.move(c_txt="moved\n")
