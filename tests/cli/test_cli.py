@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from patchq.core.formats.registry import FORMATS
 from tests.helpers import ending
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import git, make_repo, operators_file, tip, write_config
@@ -165,7 +164,7 @@ def test_sample_is_what_init_writes_and_it_is_valid(repo: Path) -> None:
 
 def test_every_error_of_the_configuration_has_its_place(repo: Path) -> None:
     configure(repo, "version: 1\nmood: auto\nmode: autom\nqueue:\n  poll_seconds: soon\n")
-    for words in (("config", "check"), ("run",), ("status",), ("submit", "outside/good.md")):
+    for words in (("config", "check"), ("run",), ("status",), ("accept", "x"), ("stop",)):
         lines = patchq(*words, cwd=repo, code=2).err
         assert "patchq.yaml:2:1 mood: expected" in lines
         assert "patchq.yaml:3:7 mode: expected" in lines
@@ -365,11 +364,6 @@ def test_log_and_show(repo: Path) -> None:
     as_report = patchq("show", "y", "--report", cwd=repo)
     assert as_report.json() == told(repo, "y")
     assert patchq("--json", "show", "y", cwd=repo).out == as_report.out
-
-
-def test_formats(repo: Path) -> None:
-    assert patchq("formats", cwd=repo).out.split() == list(FORMATS)
-    assert "<<<<<<< SEARCH" in patchq("formats", "SEARCH-REPLACE", cwd=repo).out
 
 
 def test_hidden_characters_do_not_reach_the_terminal(repo: Path) -> None:

@@ -41,8 +41,9 @@ def test_bash_completes_verbs_flags_choices_and_ids(repo: Path) -> None:
         for words in asked
     ]
     done = subprocess.run(
-        ["bash", "-c", "\n".join((script, *lines))], cwd=repo, capture_output=True, text=True
-    )
+        ["bash", "-c", "\n".join((script, *lines))],
+        cwd=repo, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
     assert done.stderr == ""
     for words, line in zip(asked, done.stdout.splitlines(), strict=True):
         assert asked[words] in line.split(), words

@@ -44,7 +44,8 @@ def test_install_starts_a_unit_of_this_program_and_remove_leaves_nothing(
     text = unit.read_text()
     assert f"WorkingDirectory={repo}\n" in text
     (check,) = re.findall(r"^ExecStartPre=(.*)$", text, re.M)
-    checked = subprocess.run(check, shell=True, cwd=repo, env={"PATH": "/usr/bin:/bin"})
+    bare = {"PATH": "/usr/bin:/bin"}
+    checked = subprocess.run(check, shell=True, cwd=repo, env=bare, timeout=60)
     assert (Path(check.split()[0].strip('"')).is_absolute(), checked.returncode) == (True, 0)
     assert calls.read_text().splitlines() == [
         "--user daemon-reload",
@@ -52,7 +53,8 @@ def test_install_starts_a_unit_of_this_program_and_remove_leaves_nothing(
         f"--user is-active {unit.name}",
     ]
     if shutil.which("systemd-analyze"):
-        done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
+        verify = ["systemd-analyze", "verify", str(unit)]
+        done = subprocess.run(verify, capture_output=True, text=True, timeout=60)
         assert done.stderr == ""
     patchq("service", "remove", cwd=repo)
     assert not unit.exists()
@@ -63,7 +65,7 @@ def test_install_starts_a_unit_of_this_program_and_remove_leaves_nothing(
 def test_the_unit_of_the_machine_hides_nothing_that_hooks_and_work_trees_need(repo: Path) -> None:
     script = "from patchq.cli.serve import unit_text; from pathlib import Path; import sys"
     words = [sys.executable, "-c", f"{script}; print(unit_text(Path(sys.argv[1]), system=True))"]
-    text = subprocess.run([*words, repo], capture_output=True, text=True, check=True).stdout
+    text = subprocess.check_output([*words, repo], text=True, timeout=60)
     for line in ("Type=notify", "RestartPreventExitStatus=2", "NoNewPrivileges=true"):
         assert line in text.splitlines()
     hiding = "PrivateTmp ProtectHome ProtectSystem=strict ReadOnlyPaths RootDirectory BindPaths"

@@ -1,8 +1,6 @@
-"""A change side by side on a terminal or in a pipe; and batches by their risk."""
+"""A change side by side on a terminal or in a pipe."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +8,6 @@ from patchq.cli import show
 from patchq.core.model.values import FileChange
 from patchq.gate.review.rows import side_by_side
 from tests.gate.review.test_rows import reported
-from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import make_repo
 
 
 def drawn(old: str, new: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -46,14 +42,3 @@ def test_both_sides_with_their_numbers_and_the_edits_between(
     title, *lines = drawn(old, new, 60, monkeypatch)
     assert title.startswith("a.py  changed  +")
     assert [line.rstrip() for line in lines] == expected
-
-
-def test_a_change_side_by_side(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo", {"a.txt": "a\n"})
-    patchq("init", cwd=repo)
-    drop(repo / ".patchq", {"x.md": block("a.txt", "a\n", "1\n")})
-    patchq("run", cwd=repo)
-    (file,) = patchq("--json", "show", "--split", "x", cwd=repo).json()["files"]
-    (row,) = file["rows"]
-    assert (row["kind"], row["edits"], row["new"]["text"]) == ("changed", ["1"], "1")
-    assert "    1 a" in patchq("show", "--split", "x", cwd=repo).out

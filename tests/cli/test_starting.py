@@ -38,8 +38,9 @@ def imported(repo: Path, *words: str) -> set[str]:
     """
     command = [sys.executable, "-c", PRINTS, *words]
     environ = {name: value for name, value in os.environ.items() if "COVERAGE" not in name}
+    pipe = subprocess.PIPE
     done = subprocess.run(
-        command, cwd=repo, env=environ, capture_output=True, text=True, check=True
+        command, cwd=repo, env=environ, stdout=pipe, stderr=pipe, text=True, check=True, timeout=60
     )
     return set(done.stderr.splitlines())
 

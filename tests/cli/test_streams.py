@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command import block, drop, report
+from tests.helpers.ending import MOST_SECONDS
 
 EDIT = block("a.txt", "two\n", "2\n")
 BAD = block("a.txt", "nowhere\n", "x\n")
@@ -22,7 +23,7 @@ def started(repo: Path, words: str, redirected: str) -> tuple[int, bytes]:
         cwd=repo,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        check=False,
+        timeout=MOST_SECONDS,
     )
     return done.returncode, done.stderr
 
@@ -41,7 +42,8 @@ def unread(repo: Path, *words: str) -> tuple[int, bytes]:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "patchq", *words]
-    done = subprocess.run(command, cwd=repo, stdout=writing, stderr=subprocess.PIPE, check=False)
+    pipe = subprocess.PIPE
+    done = subprocess.run(command, cwd=repo, stdout=writing, stderr=pipe, timeout=MOST_SECONDS)
     os.close(writing)
     return done.returncode, done.stderr
 

@@ -89,7 +89,6 @@ def repo(repo: Path) -> Path:
     patchq("run", cwd=repo)
     (repo / "good.md").write_text(block("a.txt", "one\n", "1\n"))
     (repo / "empty.md").touch()
-    (repo / "broken.yaml").write_text("modus: auto\n")
     return repo
 
 
@@ -141,13 +140,6 @@ def test_dates_are_those_of_git(repo: Path) -> None:
         assert "good" in patchq("log", "--since", when, cwd=repo).out, when
 
 
-def test_a_configuration_that_cannot_be_used(repo: Path) -> None:
-    for verb in ("run", "status", "submit", "accept", "stop"):
-        words = (verb, *RIGHT[verb].split(), "--config", "broken.yaml")
-        told = one_line(patchq(*words, cwd=repo, code=2))
-        assert "broken.yaml:1:1 modus: expected a known key" in told
-
-
 def test_flags_stand_before_the_verb_or_behind(repo: Path) -> None:
     answers = [
         patchq(*words, cwd=repo.parent).out.replace('"file"', '"git directory"')
@@ -173,12 +165,9 @@ def test_alone_it_is_short_and_help_lists_every_verb(repo: Path, tmp_path: Path)
     listed = re.findall(r"^    ([a-z-]+) ", patchq("--help", cwd=repo).out, re.M)
     assert tuple(listed[:6]) == every_day
     assert {*listed} == {*VERBS}
+    assert patchq("help", cwd=repo).out == patchq("-h", cwd=repo).out
+    assert patchq("help", "log", cwd=repo).out == patchq("log", "--help", cwd=repo).out
     assert "git init" in patchq("--json", cwd=tmp_path).json()["next"]
     new = make_repo(tmp_path / "new", {"a": "a\n"})
     assert "`patchq setup`" in patchq("--json", cwd=new).json()["next"]
     assert not (new / ".patchq").exists()
-
-
-def test_help_is_help(repo: Path) -> None:
-    assert patchq("help", "log", cwd=repo).out == patchq("log", "--help", cwd=repo).out
-    assert patchq("help", cwd=repo).out == patchq("-h", cwd=repo).out
