@@ -14,9 +14,10 @@ from patchq.cli import opening, output
 from patchq.cli.arguments import Argument, Table, moment, positive
 from patchq.cli.command import GROUPS, VERBS
 from patchq.cli.output import Line, Styled, plain
+from patchq.core.model.names import alike
 from patchq.core.model.values import State
 from patchq.core.text.quote import visible
-from patchq.gate.api import MOST, words
+from patchq.gate.api import MOST, Gate, words
 from patchq.gate.api.rows import SORTS, Block, ChangeRow, Filter, Pending, Rows
 from patchq.gate.api.status import BLOCKS, Status
 from patchq.gate.errors import CRASHED, CannotSign, Fault, ObjectDamaged
@@ -26,6 +27,7 @@ from patchq.gate.report.schema import OVER, REPLACED, STOPPED
 # ---------------------------------------------------------------- listing
 
 
+_MOST_NAMED = 1000  # changes whose agents and paths are suggested
 _SHORTEST = 12  # characters that a cut id or subject keeps at least
 
 # The colours of states and risks.
@@ -66,12 +68,24 @@ def wanted(args: Namespace) -> Filter:
     return Filter(args.state, args.agent, args.path, args.since, args.by)
 
 
-def explain_nothing(args: Namespace, found: Rows | Status) -> None:
-    """Say on standard error that a filter matches nothing."""
+def explain_nothing(args: Namespace, gate: Gate, found: Rows | Status) -> None:
+    """Say on standard error that a filter matches nothing, with the nearest names."""
     if found.rows or wanted(args) == Filter(by=args.by):
         return
     given = [f"--{key} {value}" for key in ("state", "agent", "path") if (value := vars(args)[key])]
-    output.notice(args, f"nothing matches {' '.join(given) or '--since'}")
+    rows = [*gate.status(limit=None).rows, *gate.batches(limit=_MOST_NAMED).rows]
+    names = {
+        "agent": {row.report.agent or "" for row in rows},
+        "path": {path for row in rows for path in row.paths},
+    }
+    near = [
+        f"`--{key} {name}`"
+        for key, known in names.items()
+        if (word := vars(args)[key]) and word not in known
+        for name in alike(word, known)
+    ]
+    cure = f"; did you mean {' or '.join(near)}?" if near else ""
+    output.notice(args, f"nothing matches {' '.join(given) or '--since'}{cure}")
 
 
 # ---------------------------------------------------------------- words
@@ -201,7 +215,7 @@ def status(args: Namespace) -> int:
         output.show(_ahead_lines(found))
         return 0
     status = gate.status(wanted(args), args.limit or (MOST if args.json else None))
-    explain_nothing(args, status)
+    explain_nothing(args, gate, status)
     if args.json:
         return output.emit(args, status.to_json())
     # Beside the next prompt; a pipe has no height.
@@ -252,7 +266,7 @@ def _shares(
     return shares
 
 
-def _head(status: Status) -> Iterator[Line]:
+def _state(status: Status) -> str:
     place = f" on {status.remote}" if status.remote else ""
     busy = f", busy: a work tree is {status.busy}" if status.busy else ""
     daemon, runs = status.daemon, "no daemon runs"
@@ -260,8 +274,11 @@ def _head(status: Status) -> Iterator[Line]:
         since = daemon["since"] and datetime.fromisoformat(daemon["since"]).timestamp()
         runs = f"watching for {words.age(since)}" if since else "watching"
     inbox = f"{status.inbox} in the inbox" if status.inbox else "inbox empty"
-    target = f"{status.target or 'no target'}{place}, {status.mode} mode{busy}"
-    yield plain(visible(f"{target}; {runs}; {inbox}"))
+    return f"{status.target or 'no target'}{place}, {status.mode} mode{busy}; {runs}; {inbox}"
+
+
+def _head(status: Status) -> Iterator[Line]:
+    yield plain(visible(_state(status)))
     if status.in_hand["count"]:
         doing = f": {status.in_hand['text']}" if status.in_hand["text"] else ""
         yield plain(visible(f"{status.in_hand['count']} in hand{doing}"))
@@ -374,8 +391,9 @@ def _below(what: str, text: str | None) -> Iterator[Line]:
 
 
 def log(args: Namespace) -> int:
-    found = opening.gate(args).batches(wanted(args), args.limit)
-    explain_nothing(args, found)
+    gate = opening.gate(args)
+    found = gate.batches(wanted(args), args.limit)
+    explain_nothing(args, gate, found)
     if args.json:
         for row in found.rows:
             output.say(args, row.report)
@@ -440,10 +458,7 @@ def _now(args: Namespace) -> tuple[str, str]:
         return "no queue in this repository", "`patchq setup` makes one, for agents and for you"
     works, waits = now.daemon is not None, now.inbox
     proposed = sum(count for block, count in now.counts.items() if block != "held")
-    daemon = "watching" if works else "no daemon"
-    inbox = f"{waits} in the inbox" if waits else "inbox empty"
-    place = f"{now.target or 'no target'}, {now.mode} mode"
-    state = "; ".join((place, daemon, inbox, f"{proposed} for review"))
+    state = f"{_state(now)}; {proposed} for review"
     if waits and not works:
         return state, "`patchq watch` works off the inbox, `patchq run` once"
     if proposed:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import signal
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from shutil import get_terminal_size, which
-from typing import NamedTuple, TextIO, cast
+from typing import NamedTuple
 
 from patchq.cli.command import forget_reader
 from patchq.core.text.quote import visible
@@ -131,47 +131,29 @@ def show(lines: Iterable[Line], *, crop: bool = False, paged: bool = True) -> No
     from rich.console import Console  # only a terminal needs it
     from rich.text import Text
 
-    with _reader(_program() if paged else "cat") as out:
-        width = get_terminal_size().columns
-        console = Console(file=out, force_terminal=True, width=width, highlight=False)
-        for line in lines:
-            text = Text.assemble(*line, no_wrap=crop, overflow="ellipsis" if crop else None)
-            console.print(text, soft_wrap=not crop, no_wrap=crop, crop=crop)
+    page = io.StringIO()
+    width = get_terminal_size().columns
+    console = Console(file=page, force_terminal=True, width=width, highlight=False)
+    for line in lines:
+        text = Text.assemble(*line, no_wrap=crop, overflow="ellipsis" if crop else None)
+        console.print(text, soft_wrap=not crop, no_wrap=crop, crop=crop)
+    pager = _pager() if paged else ""
+    if not pager:
+        put(page.getvalue(), end="")
+        return
+    # The keyboard's interrupt is the reader's meanwhile, as in git.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        environment = {"LESS": "FRX", "LV": "-c", **os.environ}
+        data = page.getvalue().encode("utf-8", "backslashreplace")
+        subprocess.run(["/bin/sh", "-c", pager], input=data, env=environment, check=False)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
-def _program() -> str:
+def _pager() -> str:
+    if os.environ.get("TERM") == "dumb":
+        return ""
     asked = subprocess.run(["git", "var", "GIT_PAGER"], capture_output=True, text=True)
     found = asked.stdout.strip()
-    there = found and which(found.split()[0]) and os.environ.get("TERM") != "dumb"
-    return found if there else "cat"
-
-
-@contextmanager
-def _reader(program: str) -> Iterator[TextIO]:
-    """Yield the place to print to: the pager's input, which may end before we do, or the screen."""
-    if program == "cat":
-        yield sys.stdout
-        return
-    environment = {"LESS": "FRX", "LV": "-c", **os.environ}
-    sys.stdout.flush()
-    with subprocess.Popen(
-        ["/bin/sh", "-c", program],
-        stdin=subprocess.PIPE,
-        env=environment,
-        text=True,
-        encoding="utf-8",
-        errors="backslashreplace",
-    ) as process:
-        try:
-            with suppress(BrokenPipeError):
-                yield cast(TextIO, process.stdin)
-        finally:
-            # The keyboard's interrupt is the reader's from now on, as in git.
-            before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-            try:
-                with suppress(BrokenPipeError):
-                    assert process.stdin
-                    process.stdin.close()
-                process.wait()
-            finally:
-                signal.signal(signal.SIGINT, before)
+    return found if found and which(found.split()[0]) else ""

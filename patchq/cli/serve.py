@@ -232,12 +232,7 @@ def _unit_folder(system: bool) -> Path:
 
 def _unit_name(home: Path) -> str:
     """Return the unit's name, which is the repository's path as systemd writes paths."""
-    escaped = subprocess.run(
-        [_found("systemd-escape"), "--path", str(home)], capture_output=True, text=True
-    )
-    if escaped.returncode:
-        raise UsageError(f"no unit can be named after {home}", _INSTEAD)
-    return f"patchq-{escaped.stdout.strip()}.service"
+    return f"patchq-{_output('systemd-escape', '--path', str(home))}.service"
 
 
 def unit_text(home: Path, *, system: bool) -> str:
@@ -270,20 +265,19 @@ def _manager(args: Namespace) -> list[str]:
 
 
 def _systemctl(args: Namespace, *words: str) -> str:
-    """Return the output of systemctl; raises `UsageError` with its words where it fails."""
-    command = [_found("systemctl"), *_manager(args), *words]
-    done = subprocess.run(command, capture_output=True, text=True)
+    return _output("systemctl", *_manager(args), *words)
+
+
+def _output(name: str, *words: str) -> str:
+    """Return the output of a program of systemd; raises `UsageError` with its words if it fails."""
+    program = shutil.which(name)
+    if not program:
+        raise UsageError(f"{name} is not here: this machine has no systemd", _INSTEAD)
+    done = subprocess.run([program, *words], capture_output=True, text=True)
     if done.returncode:
         why = visible(done.stderr.strip() or done.stdout.strip())
-        raise UsageError(f"`{shlex.join(['systemctl', *command[1:]])}` failed: {why}", _INSTEAD)
+        raise UsageError(f"`{shlex.join([name, *words])}` failed: {why}", _INSTEAD)
     return done.stdout.strip()
-
-
-def _found(name: str) -> str:
-    found = shutil.which(name)
-    if not found:
-        raise UsageError(f"{name} is not here: this machine has no systemd", _INSTEAD)
-    return found
 
 
 # ---------------------------------------------------------------- train

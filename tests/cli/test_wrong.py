@@ -134,6 +134,16 @@ def test_a_slip_is_answered_by_its_cure_in_one_sentence(repo: Path) -> None:
     assert not [words for words in SLIPS if "usage:" in told[words]]
 
 
+def test_a_filter_that_matches_nothing_tells_the_nearest_names(repo: Path) -> None:
+    for words, near in (
+        ("status --agent codx", "--agent codex"),
+        ("log --path a.tx", "--path a.txt"),
+    ):
+        done = patchq(*words.split(), cwd=repo)
+        assert done.err.startswith("patchq: nothing matches --")
+        assert f"; did you mean `{near}`?" in done.err
+
+
 def test_dates_are_those_of_git(repo: Path) -> None:
     """The proposal came a moment ago, so each of them lists it."""
     for when in ("2h", "yesterday", "2 days ago", "2026-01-31", "last friday", "2026-01-31 12:00"):
@@ -158,7 +168,7 @@ def test_flags_stand_before_the_verb_or_behind(repo: Path) -> None:
 def test_alone_it_is_short_and_help_lists_every_verb(repo: Path, tmp_path: Path) -> None:
     told = patchq(cwd=repo).out
     assert len(told.splitlines()) <= 14
-    assert told.startswith("main, review mode; no daemon; inbox empty; 1 for review\n")
+    assert told.startswith("main, review mode; no daemon runs; inbox empty; 1 for review\n")
     assert "next: `patchq status`, then `patchq show ID`" in told
     every_day = ("watch", "status", "show", "accept", "send-back", "review")
     assert all(f"\n  {verb} " in told for verb in every_day)
