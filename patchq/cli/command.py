@@ -202,7 +202,6 @@ def _load(verb: str, parser: argparse.ArgumentParser) -> Callable[[argparse.Name
 
 
 def table() -> str:
-    """Return the verbs by their groups, as text."""
     lines = []
     for group, names in GROUPS.items():
         lines += [f"{group}:", *(f"    {name:<12} {VERBS[name][1]}" for name in names), ""]

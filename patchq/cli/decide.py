@@ -222,14 +222,11 @@ def _wait_for_trains(args: Namespace, gate: Gate, ids: list[str]) -> int:
 
 
 class Progress:
-    """Prints the course of a train while it runs."""
-
     def __init__(self, args: Namespace) -> None:
         self._silent, self._runs, self._began = args.json or args.quiet, 0, time.monotonic()
         self._size = 0
 
     def say(self, target: str, size: int, trial: Trial) -> None:
-        """Print one run of the hooks."""
         if (size == 1 and not self._size) or not trial.asked or self._silent:
             return
         if not self._size:

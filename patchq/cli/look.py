@@ -52,7 +52,6 @@ FILTERS = (
 
 
 def limits(default: int | None, each: str) -> tuple[Argument, Argument]:
-    """Return the arguments for the length of a list."""
     return (
         Argument(
             "-n", "--limit", metavar="N", type=positive, default=default, help=f"at most N {each}"
@@ -64,7 +63,6 @@ def limits(default: int | None, each: str) -> tuple[Argument, Argument]:
 
 
 def wanted(args: Namespace) -> Filter:
-    """Return the choice that the arguments make."""
     return Filter(args.state, args.agent, args.path, args.since, args.by)
 
 
@@ -117,7 +115,6 @@ def heading(row: ChangeRow) -> Iterator[str]:
 
 
 def cell(text: str, style: str = "") -> Styled:
-    """Return text of a response, harmless to a terminal."""
     return Styled(visible(text), style)
 
 

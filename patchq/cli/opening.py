@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def options(args: Namespace) -> Options:
-    """Return the repository, and what the command line says of it."""
     return Options(
         args.directory,
         args.config,
@@ -40,7 +39,6 @@ def gate(args: Namespace) -> Gate:
 
 
 def synced(args: Namespace, gate: Gate) -> Sync:
-    """Return what keeps the queue in step with the forge of its configuration."""
     with needs_extra("forge"):
         from patchq.forge import connect
         from patchq.forge.sync import Sync

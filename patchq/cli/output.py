@@ -25,7 +25,6 @@ _LOG = logging.getLogger("patchq")
 
 
 def notice(args: Namespace, text: str) -> None:
-    """Tell a person, beside what the command prints."""
     if not args.quiet:
         print(visible(f"patchq: {text}"), file=sys.stderr)
 
@@ -118,7 +117,6 @@ def is_terminal() -> bool:
 
 
 def plain(text: str, style: str = "") -> Line:
-    """A line in one style."""
     return (Styled(text, style),)
 
 

@@ -12,7 +12,7 @@ from select import select
 from msgspec import Struct
 
 from patchq.cli import decide, look, opening, output, show
-from patchq.cli.arguments import Argument, Table, edit_ids, port
+from patchq.cli.arguments import Argument, Table, edit_ids
 from patchq.core.model.values import EditOutcome
 from patchq.core.text.quote import visible
 from patchq.gate.api import Gate
@@ -27,7 +27,7 @@ from patchq.gate.review.send_back import read_comments
 ARGUMENTS: Table = {
     "review": (
         Argument("--next", action="store_true", help="here in the terminal, one after the other"),
-        Argument("--port", metavar="N", type=port, help="of the page; 0 for any that is free"),
+        Argument("--port", metavar="N", help="of the page; 0 for any that is free"),
         Argument("--no-open", action="store_true", help="print the address, and open no browser"),
     ),
 }

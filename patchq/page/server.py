@@ -53,7 +53,9 @@ def run(args: Namespace, options: Options) -> int:
         args.opened.callback(door.close)
     with doors[1].gate(writes=True) as gate:  # what is to be watched has to be there
         news = News(gate, doors[0])
-        port = args.port if args.port is not None else gate.context().config.review.port
+        port = gate.context().config.review.port
+    if args.port is not None:
+        port = loopback.port_of(args.port, "--port")
     with loopback.bound(port) as own:
         guarded = Admission(make(*doors, news), own.getsockname()[1])
         serving = loopback.server(guarded)

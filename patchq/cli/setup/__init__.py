@@ -137,7 +137,6 @@ class _Setup:
         return [one for n, one in enumerate(edits) if one.place not in places[:n]]
 
     def prove(self, names: list[str], states: Mapping[str, str]) -> int:
-        """Prove each client's file, and print how all is; return 1 if a proof failed."""
         rows = [self.proof(name) for name in names]
         lines = [f"{state:<10} {path}" for path, state in states.items()]
         for row in rows:

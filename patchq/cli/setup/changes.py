@@ -96,7 +96,6 @@ def of_server(root: Path, row: ServerFile, words: list[str], *, remove: bool) ->
 
 
 def words_of(root: Path, row: ServerFile) -> list[str]:
-    """Return the words that start the server as the file has it; none where it has no entry."""
     return row.words(_entry(row, unchanged(root, row.path).before))
 
 

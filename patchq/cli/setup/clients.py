@@ -44,7 +44,6 @@ class ServerFile(Struct, frozen=True):
         return {**self.fixed, **own}
 
     def words(self, entry: object) -> list[str]:
-        """Return the words that start an entry's server; none where it has no command."""
         held = entry if isinstance(entry, dict) else {}
         command, args = held.get("command"), held.get("args", [])
         words = command if self.joined else [command, *args] if isinstance(args, list) else None
