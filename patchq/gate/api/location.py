@@ -125,7 +125,6 @@ class Location(Struct, frozen=True):
         return [one.workdir for one in registered(self.repo) if not missing(one)]
 
     def _find_home(self, own: GateRules | None) -> Home | None:
-        """Return the home branch, recorded if it was not; None where none is needed."""
         named, remote = self.options.home, self.options.home_remote
         known, checked_out = recorded(self.repo.commondir), False
         if named is None and remote is not None and known:
@@ -188,7 +187,6 @@ def stamp(path: Path) -> tuple[int, int, int] | None:
 
 
 def _group(config: Config) -> int | None:
-    """The number of the group that may read reports, where one is named and known."""
     try:
         return getgrnam(config.queue.group).gr_gid if config.queue.group else None
     except KeyError:
@@ -321,7 +319,6 @@ class OpenedQueue:
         return rules.renewed(location.repo, context.judged_by) is context.judged_by
 
     def _stamps(self) -> object:
-        """Return a value that changes with the operator's settings."""
         common = self.location.repo.commondir
         return stamp(self.options.config or common / OPERATORS_FILE), stamp(common / "config")
 
@@ -372,7 +369,6 @@ def _counted(report: Report) -> Mapping[Key, float]:
 
 
 def _check_target(context: RepoContext) -> None:
-    """Raise `UsageError` where changes cannot be for the default target."""
     home, target = context.judged_by.home, context.target
     if _is_missing(context.branches, target):
         if not context.branches.tips(""):

@@ -116,7 +116,6 @@ def look(context: RepoContext, where: Filter, limit: int | None) -> Status:
 
 
 def _rows(context: RepoContext) -> Iterator[ChangeRow]:
-    """Yield all that is held, then all proposals by their ids."""
     needs = depends.held(context)
     waiting = list(_proposals(context))
     proposed = {report.id for report, _ in waiting if report.state == "proposed"}
@@ -177,7 +176,6 @@ def _troubles(context: RepoContext) -> Iterator[Finding]:
 
 
 def _branches(context: RepoContext) -> list[dict[str, str | None]]:
-    """Return the branches whose commits are taken when they move."""
     if not context.config.branches:
         return []
     from patchq.gate.intake import branches  # only who has any looks at them
@@ -186,7 +184,6 @@ def _branches(context: RepoContext) -> list[dict[str, str | None]]:
 
 
 def _in_hand(context: RepoContext) -> dict[str, Any]:
-    """Return the number of responses in hand, and what is done with them."""
     pending = store_queue(context.queue).in_hand()
     known = {name for one in pending for name in (one.id, stem_id(one.name))}
     doing = [one for one in activities(context.queue_root) if one.hook or one.batch in known]
@@ -199,7 +196,6 @@ def _in_hand(context: RepoContext) -> dict[str, Any]:
 
 
 def _refused(context: RepoContext) -> list[str]:
-    """Return the responses refused in the last day, as far as events are kept."""
     since = format(time_ns() - _DAY, "016x")
     events = Events(context.queue_root, since).read(_MOST_EVENTS)
     return [event["batch"] for event in events if event["kind"] == "refused"]

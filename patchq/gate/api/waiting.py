@@ -97,7 +97,6 @@ def _has_come(report: Report, until: Collection[str]) -> bool:
 
 
 def _look(context: RepoContext, change: Ticket | str) -> Report | None:
-    """Return the report as git shows it now; None for a change without a verdict."""
     if isinstance(change, Ticket):
         for id in reversed(context.queue.by_source(change.sha256)):
             report = context.queue.load(id)

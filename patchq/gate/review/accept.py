@@ -59,8 +59,7 @@ _LOG = logging.getLogger("patchq")
 Watch = Callable[[str, int, Trial], None]
 
 
-def unwatched(target: str, size: int, trial: Trial) -> None:
-    """Let a run pass."""
+def unwatched(target: str, size: int, trial: Trial) -> None: ...
 
 
 class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
@@ -100,7 +99,11 @@ class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
         below = depends.under(session, last) if last else depends.Stack()
         for one in reversed(below.below):
             if last and waits_for_its_agent(one.report):
-                return Decided(last, (_sent_back(one.id),))
+                asked = f"a person asked for changes of {one.id}, which it is on top of"
+                hint = f"`patchq accept {one.id}` lands that one as it is, if you want it so"
+                return Decided(
+                    last, (Problem("review.changes", f"{asked}, and no answer has come", hint),)
+                )
         order = list(dict.fromkeys((*reversed(below.ids), *lower_first(session, self.ids))))
         boards, done = self._board(session, order)
         waits = self.wait or session.serves  # in a cluster the command outlives its worker
@@ -221,14 +224,6 @@ def elsewhere(session: Session, id: str) -> Decided | None:
     return Decided(report, why or (Problem(over.code, message, over.hint),))
 
 
-def _sent_back(id: str) -> Problem:
-    return Problem(
-        "review.changes",
-        f"a person asked for changes of {id}, which it is on top of, and no answer has come",
-        f"`patchq accept {id}` lands that one as it is, if you want it so",
-    )
-
-
 def resume(session: Session, watch: Watch = unwatched) -> list[Decided]:
     """Land what has boarded and no process lands; return what became of it."""
     if session.config.merges_there:
@@ -303,7 +298,6 @@ class Train:
             waiting = self._waiting()
 
     def _waiting(self) -> list[CommittedReport]:
-        """Return the reports of those that have boarded, the first accepted first."""
         session, found = self.session, list[CommittedReport]()
         for id in boarded(session):
             report = session.queue.load(id)
@@ -337,7 +331,6 @@ class Train:
         return start == len(chain)
 
     def _run_begins(self, joined: int, first: int) -> None:
-        """Let `status` show the run."""
         hooks = [step.hook.id for step in self.session.hooks.joined]
         train = running.RunningTrain(self.target, self.runs + 1, first, joined, hooks, time())
         running.note(self.session.queue_root, train)
@@ -412,11 +405,13 @@ class Train:
                 return False
         flush(session)
         for one in members:
-            self._close(one)
+            changes = changes_of(session, one)
+            made = reports.close(session, one.report, "accepted", one.branch, "", **changes)
+            self.landed += 1
+            self.done[one.id] = Decided(made)
         return True
 
     def _is_as_before(self, member: Member) -> bool:
-        """Return True if the proposal is undecided, and its branch the same, still."""
         boarded = self.session.repo.ref_target(records.BOARDED + member.id)
         return bool(boarded) and reports.is_as_before(self.session, member.id, member.branch)
 
@@ -429,14 +424,7 @@ class Train:
                 reports.put(self.session, document.with_state(report, "proposed", hooks=hooks))
         self.session.queue.sync()
 
-    def _close(self, member: Member) -> None:
-        changes = changes_of(self.session, member)
-        made = reports.close(self.session, member.report, "accepted", member.branch, "", **changes)
-        self.landed += 1
-        self.done[member.id] = Decided(made)
-
     def _leave_out(self, report: CommittedReport, problems: tuple[Problem, ...]) -> None:
-        """Take a proposal out of the train; the problems from hooks go into its report."""
         from_hooks = [problem for problem in problems if problem.code.startswith("hook.")]
         kept = [replace(problem, severity="warning") for problem in from_hooks]
         now = reports.unboard(self.session, report.id, *kept)

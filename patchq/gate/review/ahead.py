@@ -105,7 +105,6 @@ def _works(context: RepoContext, tip: str) -> tuple[list[Work], int]:
 
 
 def _uncommitted(at: Checkout | str) -> list[str]:
-    """Return the paths that git sees as changed or new; none where it cannot tell."""
     options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
     try:
         items = at.git.output("status", *options).split(b"\0") if isinstance(at, Checkout) else []
@@ -153,7 +152,6 @@ def _work(
 
 
 def _is_large(place: Path, most: int) -> bool:
-    """Return True if a file has more bytes than are compared."""
     try:
         return place.lstat().st_size > most
     except OSError:
@@ -161,7 +159,6 @@ def _is_large(place: Path, most: int) -> bool:
 
 
 def _there(repo: Repository, place: Path) -> str | None:
-    """Return the id of a file in a work tree, kept in memory; None where there is none."""
     try:
         if place.is_symlink():
             return repo.keep_blob(os.fsencode(os.readlink(place)))

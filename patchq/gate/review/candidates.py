@@ -144,7 +144,6 @@ def is_same(session: Session, report: CommittedReport, seen: str, branch: str) -
 
 
 def _content(session: Session, commit: str) -> tuple[str, ...]:
-    """Return the change of a commit, without its line numbers."""
     parents = session.repo.parents(commit)
     lines = unified.unified(session.repo.file_changes(parents[0], commit)).splitlines(keepends=True)
     return tuple("@@" if line.startswith("@@ ") else line for line in lines)

@@ -136,7 +136,6 @@ def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool
 
 
 def _look(session: Session) -> tuple[_Looked, Board]:
-    """Return the refs of what waits as they are now, and the board of it."""
     repo = session.repo
     looked = _looked.setdefault(repo, _Looked())
     waits = overlaps.waiting(session)
@@ -223,7 +222,6 @@ def _take(steps: Sequence[_Step], session: Session) -> dict[str, str]:
 
 
 def _step(report: CommittedReport, session: Session) -> _Step | None:
-    """None where nothing is to do, or a person has to do it."""
     repo, id = session.repo, report.id
     sighting = history.observe(session, report)
     tip, branch = (session.branches.tip(name) for name in (report.target, records.branch(id)))
@@ -334,7 +332,6 @@ def _as_before(step: _Step, session: Session) -> bool:
 def _carry_out(
     steps: Sequence[_Step], values: Mapping[str, Staged], session: Session
 ) -> dict[str, str]:
-    """Move the refs and rewrite the reports; the lock on the reports is held."""
     shared = session.queue.proposals() or {}
     moved = [step for step in steps if _swap(step, step.waits, values, session)]
     if any(step.waits != step.commit for step in moved):

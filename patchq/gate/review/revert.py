@@ -78,7 +78,6 @@ class Revert(Struct, frozen=True, tag_field="verb", tag="revert"):
 
 
 def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
-    """The report of the batch, and the commit by which it is on its target."""
     session.branches.refresh()
     report = session.queue.load(id)
     if report is None and (known := from_git.reports(session, [id])):
@@ -135,7 +134,6 @@ def _undone_by(session: Session, commit: str, tip: str) -> str | None:
 
 
 def _response(gate: Session, id: str, target: str, commit: str) -> bytes | Problem:
-    """The response that takes the batch back, or why there is none."""
     start = _start(gate, id, commit)
     if isinstance(start, Problem):
         return start
@@ -180,14 +178,12 @@ def _for_what_was_there(session: Session) -> Session:
 
 
 def _in_the_way(session: Session, data: bytes, name: str, choice: Choice) -> tuple[Problem, ...]:
-    """Return what keeps the batch from landing now, found without writing anything."""
     claim = Claim("", Source(name, "", len(data)), data, id=batch_id(name[:-3]))
     decision = process(claim, session, Tips(session), replace(choice, dry_run=True))
     return obstacles(decision, "revert again")
 
 
 def _mark(session: Session, report: Report, by: str | None, commit: str) -> Report:
-    """Put down that the batch was reverted."""
     reason = f"reverted by {by or 'hand'}, commit {commit}"
     if session.queue.load(report.id):
         return reports.rewrite(session, report, "reverted", reason, duplicate_of=by)

@@ -94,7 +94,6 @@ _ROOMS_OF_LITTLE_RISK = ("frontmatter.", "llm.", "worktree.")
 
 
 def _warnings(report: Report) -> Iterator[Reason]:
-    """One reason for each code, with the paths that it is about."""
     paths: dict[str, list[str]] = {}
     for problem in report.problems:
         if problem.severity == "warning" and problem.code != PENDING_CONFLICT:
@@ -129,7 +128,6 @@ _SURE = 0.9
 
 
 def _edits(report: Report) -> Iterator[Reason]:
-    """Yield reasons in the edits: loose matches, deletions, and the agent's own doubts."""
     counted = [edit for edit in report.edits if edit.state in USABLE]
     by_rung: dict[str, list[EditOutcome]] = {}
     for edit in counted:
@@ -187,7 +185,6 @@ _LINK = re.compile(
 
 
 def _links(report: Report) -> Iterator[Reason]:
-    """Yield a reason for symbolic links."""
     sides = _LINK.findall(report.diff)
     paths = [side[len(side) // 2 + 1 :].strip('"').removeprefix("b/") for side in sides]
     if paths:

@@ -152,7 +152,6 @@ def side_by_side(
 def _row(
     old: Sequence[bytes], new: Sequence[bytes], place: Place, edits: tuple[str, ...] = ()
 ) -> Row:
-    """Return the row of an old and a new line, or of one of them."""
     a, b = place
     if a is None or b is None:
         one = None if a is None else _cell(old, a)
@@ -174,7 +173,6 @@ def _cell(
 
 
 def _text(line: bytes, carriage: bool = False) -> str:
-    """A line as it is shown; its carriage return only where the other side has none."""
     line = line.removesuffix(b"\n")
     return clip(visible(decode(line if carriage else line.removesuffix(b"\r")), "\t"), _LONGEST)
 
@@ -304,6 +302,5 @@ def word_marks(old: str, new: str) -> tuple[tuple[Lines, ...], tuple[Lines, ...]
 
 
 def _at(words: Sequence[str], runs: Sequence[Lines]) -> tuple[Lines, ...]:
-    """Runs of words as characters."""
     ends = [0, *accumulate(map(len, words))]
     return tuple((ends[first], ends[end]) for first, end in runs if first < end)

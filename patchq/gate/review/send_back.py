@@ -125,7 +125,6 @@ def _draft(lines: list[str], found: dict[str, Any]) -> Iterator[DraftComment]:
 
 
 def _listed(text: str) -> list[DraftComment]:
-    """Return the comments of a list in JSON, or of the object that holds it."""
     try:
         value = json.decode(text)
         entries = value.get("comments", [value]) if isinstance(value, dict) else value
@@ -249,7 +248,6 @@ def rewrite(
 
 
 def _fitting(id: str, review: ReviewEntry | None) -> ReviewEntry | None:
-    """Return the review; `UsageError` where a person wrote more than a report holds."""
     if review is None:
         return None
     if len(review.comments) > MAX_COMMENTS:
@@ -290,7 +288,6 @@ def _words(comment: CommentEntry) -> tuple[object, ...]:
 def _checked(
     session: Session, report: CommittedReport, drafts: Sequence[DraftComment], shown: str, who: str
 ) -> list[CommentEntry]:
-    """The comments as the report has them; `UsageError` with all that is wrong with them."""
     review = report.review
     goes_along = review is not None and review.state == "answered" and review.unresolved
     if not drafts and not goes_along:
@@ -334,7 +331,6 @@ def _entry(
 def _flaws(
     session: Session, report: CommittedReport, draft: DraftComment, entry: CommentEntry, shown: str
 ) -> Iterator[str]:
-    """Yield the flaws of a comment on this batch."""
     if not entry.text.strip():
         yield "it says nothing"
     if len(entry.text) > MAX_TEXT:
@@ -375,7 +371,6 @@ def _parent(session: Session, commit: str) -> str:
 
 
 def _lines(session: Session, commit: str, path: str) -> int | None:
-    """Return the number of a file's lines; None where there is no file."""
     if not path or "\0" in path:
         return None
     leaf = session.repo.leaf(session.repo.tree(commit).root, path)
