@@ -33,7 +33,7 @@ from patchq.gate.report.schema import (
 from patchq.gate.report.secrecy import batch_id
 from patchq.gate.review import comparison, from_git
 from patchq.gate.review.pull_requests import ShownRequest
-from patchq.gate.review.risk import Risk
+from patchq.gate.review.risk import Risk, risk_of
 
 Block = Literal["for_you", "accepted", "for_agents", "held"]
 # The checks that `patchq init` configures by itself.
@@ -243,7 +243,7 @@ def collect(
 
 def with_risk(context: RepoContext, row: ChangeRow) -> ChangeRow:
     """Return the row with its risk, as its target is now."""
-    return replace(row, risk=comparison.risk_of(context, row.report))
+    return replace(row, risk=risk_of(context, row.report))
 
 
 def with_sizes(context: RepoContext, row: ChangeRow) -> ChangeRow:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, closing
 from time import monotonic
-from typing import Protocol, get_args
+from typing import get_args
 
 from patchq.core.model.values import State
 from patchq.gate.api import rows
+from patchq.gate.api.location import OpenedQueue
 from patchq.gate.api.submitting import Ticket
 from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.pipeline.context import RepoContext
@@ -22,14 +23,6 @@ CHANGES_REQUESTED = "changes_requested"  # the state of a proposal that was sent
 VERDICT = STATES - {"held"}
 _LOOK_SECONDS = 0.5  # decisions by plain git are no events, nor is a daemon that ends
 _RESTART_SECONDS = 10.0  # for so long a daemon that went away may come back
-
-
-class OpenGate(Protocol):
-    """An open gate."""
-
-    def context(self) -> RepoContext: ...
-
-    def identify(self, name: str) -> str: ...
 
 
 class WaitStop:
@@ -49,7 +42,7 @@ class WaitStop:
 
 
 def wait(
-    opened: Callable[[], AbstractContextManager[OpenGate]],
+    opened: Callable[[], AbstractContextManager[OpenedQueue]],
     change: Ticket | str,
     until: Collection[str],
     timeout: float | None,
@@ -65,7 +58,7 @@ def wait(
     end = math.inf if timeout is None else monotonic() + timeout
     with opened() as gate:
         root = gate.context().queue_root
-        change = change if isinstance(change, Ticket) else gate.identify(change)
+        change = change if isinstance(change, Ticket) else rows.identify(gate.context(), change)
     patience, seen = 0.0 if lock_owner(root) is None else _RESTART_SECONDS, monotonic()
     with closing(Watcher(root)) as watcher:
         stop.watchers.add(watcher)

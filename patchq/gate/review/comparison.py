@@ -1,46 +1,18 @@
-"""Risk and both sides of a batch, read from the repository."""
+"""Both sides of a change, and its earlier rounds, read from the repository."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 from msgspec import Struct
 
 from patchq.core.model.values import FileChange, LineHunk
-from patchq.gate.errors import Fault
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks, merged_files, with_renames
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report.schema import CommittedReport, Report, has_commit
-from patchq.gate.review import risk
-from patchq.gate.review.risk import Risk
 
 _MOST_ROUNDS = 50
-_MOST_COMMITS = 200  # the age of a base is counted up to this
-
-
-def risk_of(context: RepoContext, report: Report) -> Risk:
-    """Return the risk of a batch beside its target as it is now."""
-    base, tip = report.base, context.branches.tip(report.target) if report.target else None
-    behind = _commits_since(context, tip, base.commit) if base else None
-    checked = [run.tip for run in report.hooks if run.tip and run.stage == "pre-commit"]
-    landings = None
-    if report.state == "proposed" and report.commit and checked:
-        with suppress(Fault):
-            tip = next(iter(context.repo.parents(report.commit)), None)
-            landings = _commits_since(context, tip, checked[-1])
-    return risk.risk(report, behind, landings or 0)
-
-
-def _commits_since(context: RepoContext, tip: str | None, old: str) -> int | None:
-    """Return the number of commits that `tip` has and `old` has not; None if unknown."""
-    with suppress(Fault):
-        if tip == old:
-            return 0
-        if tip and context.repo.exists(old):
-            return sum(1 for _ in context.repo.commits(tip, old, _MOST_COMMITS))
-    return None
 
 
 class Comparison(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """The risk of a batch for its reviewer: a level, and its reasons in words.
 
-Pure: a function of the report, and of how far the target has gone on since its base.  Nothing is
+A function of the report, and of how far the target has gone on since its base.  Nothing is
 hidden in a number: the level is that of the gravest reason, and three that are `medium` make
 `high`.  The reasons that are `low` raise nothing, and are there since they help to decide.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -16,11 +17,14 @@ from msgspec.structs import asdict
 
 from patchq.core.model.values import EditOutcome
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Fault
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report import document
 from patchq.gate.report.schema import PENDING_CONFLICT, USABLE, Report
 
 Level = Literal["low", "medium", "high"]
 LEVELS: tuple[Level, ...] = ("low", "medium", "high")
+_MOST_COMMITS = 200  # the age of a base is counted up to this
 _ENOUGH = 3  # so many reasons of one level make the next one
 
 
@@ -50,6 +54,29 @@ class Risk(Struct, frozen=True):
         return {"level": self.level, "reasons": [asdict(reason) for reason in self.reasons]}
 
 
+def risk_of(context: RepoContext, report: Report) -> Risk:
+    """Return the risk of a batch beside its target as it is now."""
+    base, tip = report.base, context.branches.tip(report.target) if report.target else None
+    behind = _commits_since(context, tip, base.commit) if base else None
+    checked = [run.tip for run in report.hooks if run.tip and run.stage == "pre-commit"]
+    landings = None
+    if report.state == "proposed" and report.commit and checked:
+        with suppress(Fault):
+            tip = next(iter(context.repo.parents(report.commit)), None)
+            landings = _commits_since(context, tip, checked[-1])
+    return risk(report, behind, landings or 0)
+
+
+def _commits_since(context: RepoContext, tip: str | None, old: str) -> int | None:
+    """Return the number of commits that `tip` has and `old` has not; None if unknown."""
+    with suppress(Fault):
+        if tip == old:
+            return 0
+        if tip and context.repo.exists(old):
+            return sum(1 for _ in context.repo.commits(tip, old, _MOST_COMMITS))
+    return None
+
+
 def risk(report: Report, behind: int | None = None, landings: int = 0) -> Risk:
     """Return the risk of a batch.
 
@@ -66,13 +93,9 @@ def risk(report: Report, behind: int | None = None, landings: int = 0) -> Risk:
         *_checks(report, landings),
     ]
     found.sort(key=lambda reason: -LEVELS.index(reason.level))
-    levels = [reason.level for reason in found]
-    level: Level = "low"
-    if "high" in levels or levels.count("medium") >= _ENOUGH:
-        level = "high"
-    elif "medium" in levels:
-        level = "medium"
-    return Risk(level, tuple(found), landings)
+    gravest = found[0].level if found else "low"
+    many = sum(reason.level == "medium" for reason in found) >= _ENOUGH
+    return Risk("high" if many else gravest, tuple(found), landings)
 
 
 # ---------------------------------------------------------------- the rules
@@ -137,12 +160,10 @@ def _edits(report: Report) -> Iterator[Reason]:
         how = _OF_RUNGS.get(rung, f"by the rung {rung}")
         text = f"the quote of edit {_some([edit.id for edit in edits])} was found {how}"
         yield Reason("match", "medium" if rung in _LOOSE else "low", text)
-    gone = [edit.path for edit in counted if edit.op == "delete_file"]
-    if gone:
+    if gone := [edit.path for edit in counted if edit.op == "delete_file"]:
         level: Level = "high" if len(gone) >= _MANY_GONE else "medium"
         yield Reason("delete_file", level, f"it deletes {_some(gone, _files(len(gone)))}")
-    unsure = [e for e in counted if e.confidence is not None and e.confidence < _SURE]
-    if unsure:
+    if unsure := [e for e in counted if e.confidence is not None and e.confidence < _SURE]:
         least = min(edit.confidence or 0.0 for edit in unsure)
         text = f"its agent is sure to {least:.0%} of edit {_some([e.id for e in unsure])}"
         yield Reason("confidence", "medium", text)
@@ -186,8 +207,7 @@ _LINK = re.compile(
 
 def _links(report: Report) -> Iterator[Reason]:
     sides = _LINK.findall(report.diff)
-    paths = [side[len(side) // 2 + 1 :].strip('"').removeprefix("b/") for side in sides]
-    if paths:
+    if paths := [side[len(side) // 2 + 1 :].strip('"').removeprefix("b/") for side in sides]:
         yield Reason("links", "medium", f"it makes, or changes, symbolic links: {_some(paths)}")
 
 
