@@ -22,7 +22,7 @@ from patchq.gate.queue.events import Events
 from patchq.gate.queue.lock import Owner, lock_owner
 from patchq.gate.queue.shelf import Marks
 from patchq.gate.queue.store import LOCKS
-from patchq.gate.review import comparison, pull_requests
+from patchq.gate.review import comparison, from_git, pull_requests
 from patchq.gate.service import cluster
 
 if TYPE_CHECKING:  # each command imports what it calls
@@ -68,7 +68,7 @@ class Gate(OpenedQueue):
         if pending := rows.pending(context, id):
             return pending
         id = rows.identify(context, id)
-        report, note = rows.seen(context, *rows.find(context, id))
+        report, note = rows.seen(context, *from_git.find(context, id))
         row = ChangeRow(report=report, note=note, request=pull_requests.shown(context).get(id))
         row = rows.with_sizes(context, row)
         waits = report.state in ("proposed", "held")
@@ -77,7 +77,7 @@ class Gate(OpenedQueue):
     def report(self, id: str) -> Report:
         """Return the report of a change as git shows it now."""
         context = self.context()
-        found = rows.find(context, rows.identify(context, id))
+        found = from_git.find(context, rows.identify(context, id))
         return rows.seen(context, *found)[0]
 
     def checks(self) -> list[Finding]:

@@ -167,17 +167,14 @@ def _handed_over(session: Session, data: bytes, name: str, choice: Choice | None
             if monotonic() > looks:
                 named = choice and choice.target
                 lane = named or lane_of(data, session.target, session.config.targets)
-                _check_served(session, lane)
+                if lane in cluster.unserved(session.config):
+                    raise Busy(
+                        f"no worker serves the branch {lane!r}, so the response waits in the queue",
+                        "see `patchq cluster status`, and start a worker; `patchq status` tells of "
+                        "the verdict",
+                    )
                 looks = monotonic() + _LOOK_SECONDS
             watcher.wait(_LOOK_SECONDS)
-
-
-def _check_served(session: Session, lane: str) -> None:
-    if lane in cluster.unserved(session.config):
-        raise Busy(
-            f"no worker serves the branch {lane!r}, so the response waits in the queue",
-            "see `patchq cluster status`, and start a worker; `patchq status` tells of the verdict",
-        )
 
 
 # ---------------------------------------------------------------- changes

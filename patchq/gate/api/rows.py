@@ -289,15 +289,6 @@ def _is_here(context: RepoContext, id: str) -> bool:
     return bool(queue.load(id) or queue.past(id) or pending(context, id))
 
 
-def find(context: RepoContext, id: str) -> tuple[Report, str]:
-    """Return a report, and its origin if that is not the queue; `UsageError` for an unknown id."""
-    if report := context.queue.load(id):
-        return report, ""
-    if known := from_git.reports(context, [id]):
-        return known[id]
-    raise history.unknown(context, id)
-
-
 def pending(context: RepoContext, id: str) -> Pending | None:
     """Return the response with this id that has no verdict; held ones have a report."""
     queue = context.queue

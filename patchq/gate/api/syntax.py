@@ -65,8 +65,5 @@ def styles(text: str, runs: Sequence[Run]) -> list[str]:
     """The style of each character of a line, or nothing; none if the runs are of another text."""
     if "".join(part for _, part in runs) != text:
         return [""] * len(text)
-    return [_style(kind) for kind, part in runs for _ in part]
-
-
-def _style(kind: str) -> str:
-    return _STYLES.get(kind[:2]) or _STYLES.get(kind[:1], "")
+    found = [(_STYLES.get(kind[:2]) or _STYLES.get(kind[:1], ""), part) for kind, part in runs]
+    return [style for style, part in found for _ in part]

@@ -16,6 +16,7 @@ from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import OVER, REPLACED, Report, waits_for_its_agent
+from patchq.gate.review import from_git
 from patchq.gate.service.wake import Watcher
 
 STATES = frozenset(get_args(State))
@@ -99,7 +100,7 @@ def _look(context: RepoContext, change: Ticket | str) -> Report | None:
     # First: if it ends meanwhile, it has a verdict.
     known = rows.pending(context, change) or rows.is_given(context, change)
     try:
-        return rows.seen(context, *rows.find(context, change))[0]
+        return rows.seen(context, *from_git.find(context, change))[0]
     except UsageError:
         if known or rows.is_given(context, change):
             return None

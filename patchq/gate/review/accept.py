@@ -324,8 +324,7 @@ class Train:
             if not self.land(members):
                 self.lost += 1
                 if self.lost == TRIES:
-                    for one in chain:
-                        self.done[one.id] = Decided(one.report, (self._moved_on(one.id),))
+                    self._give_up(chain)
                 return False
             self.lost = 0
         return start == len(chain)
@@ -339,12 +338,11 @@ class Train:
         self.runs += trial.asked
         self.watch(self.target, joined, trial)
 
-    def _moved_on(self, id: str) -> Problem:
-        return Problem(
-            "target.moved",
-            f"{self.target} moved {TRIES} times while the change was to land",
-            f"run `patchq accept {id}` again",
-        )
+    def _give_up(self, chain: Sequence[Member]) -> None:
+        message = f"{self.target} moved {TRIES} times while the change was to land"
+        for one in chain:
+            problem = Problem("target.moved", message, f"run `patchq accept {one.id}` again")
+            self.done[one.id] = Decided(one.report, (problem,))
 
     # ------------------------------------------------------------ joining
 

@@ -133,10 +133,8 @@ def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[byt
     `UsageError` for a batch that landed or goes on by itself, and where the queue has lost the
     response.
     """
-    report = session.queue.load(id)
-    if report is None and not from_git.reports(session, [id]):
-        raise history.unknown(session, id)
-    if report is None:
+    report, origin = from_git.find(session, id)
+    if origin:
         raise UsageError(f"the queue has lost the response of {id}", "send it again")
     state = report.state
     if state in LANDED:

@@ -17,11 +17,11 @@ from patchq.gate.errors import Fault, InDoubt, UsageError
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.land import reports, worker
-from patchq.gate.pipeline import history, notes
+from patchq.gate.pipeline import notes
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document
 from patchq.gate.report.schema import CommittedReport, Report, has_commit, waits_for_its_agent
-from patchq.gate.review import decide, restack, send_back
+from patchq.gate.review import decide, from_git, restack, send_back
 from patchq.gate.review.accept import Accept
 from patchq.gate.review.decide import Decided, Discard
 from patchq.gate.review.revert import Revert
@@ -88,7 +88,7 @@ class Supersede(Struct, frozen=True, tag_field="verb", tag="supersede"):
 
     def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
         reports.supersede_one(self.id, self.by, session)
-        return Decided(_known(session, self.id))
+        return Decided(from_git.find(session, self.id)[0])
 
 
 class KeepTold(Struct, frozen=True, tag_field="verb", tag="keep-outputs"):
@@ -100,14 +100,7 @@ class KeepTold(Struct, frozen=True, tag_field="verb", tag="keep-outputs"):
 
     def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
         reports.keep_runs(session, {self.id: self.runs})
-        return Decided(_known(session, self.id))
-
-
-def _known(session: Session, id: str) -> Report:
-    report = session.queue.load(id)
-    if report is None:
-        raise history.unknown(session, id)
-    return report
+        return Decided(from_git.find(session, self.id)[0])
 
 
 Errand = Accept | TakeBack | Discuss | Discard | SendBack | Revert | Supersede | KeepTold

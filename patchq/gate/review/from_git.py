@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from patchq.core.model.values import Base, EditOutcome, Problem, StandsOn
 from patchq.core.text import unified
 from patchq.gate.git import records
-from patchq.gate.git.objects import Leaf, as_changes
+from patchq.gate.git.objects import as_changes
 from patchq.gate.pipeline import comments, history
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.history import Trace
@@ -29,6 +29,15 @@ from patchq.gate.report.message import subject
 from patchq.gate.report.schema import Moment, Report, SourceEntry, waits_for_its_agent
 
 FROM_GIT_NOTE = "from git alone: its report is not in the queue"
+
+
+def find(context: RepoContext, id: str) -> tuple[Report, str]:
+    """Return a report, and its origin if that is not the queue; `UsageError` for an unknown id."""
+    if report := context.queue.load(id):
+        return report, ""
+    if known := reports(context, [id]):
+        return known[id]
+    raise history.unknown(context, id)
 
 
 def reports(context: RepoContext, ids: Iterable[str]) -> dict[str, tuple[Report, str]]:
@@ -110,8 +119,15 @@ def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
             commit=commit,
             tree=repo.tree(commit).root,
             edits=[
-                EditOutcome(str(number), None, None, path, _op(*sides), "applied")
-                for number, (path, sides) in enumerate(changes.items(), 1)
+                EditOutcome(
+                    str(number),
+                    None,
+                    None,
+                    path,
+                    "create" if old is None else "delete_file" if new is None else "replace",
+                    "applied",
+                )
+                for number, (path, (old, new)) in enumerate(changes.items(), 1)
             ],
             diff=unified.unified([*as_changes(changes, repo.raw)]),
         )
@@ -149,10 +165,6 @@ def _decided(context: RepoContext, id: str, note: Note | None) -> Moment | None:
             return document.moment(datetime.fromisoformat(note.time).timestamp())
     past = context.queue.past(id)
     return document.moment(past.at) if past else None
-
-
-def _op(before: Leaf | None, after: Leaf | None) -> str:
-    return "create" if before is None else "delete_file" if after is None else "replace"
 
 
 def _targets(context: RepoContext, commits: set[str]) -> dict[str, str]:

@@ -55,7 +55,9 @@ class Revert(Struct, frozen=True, tag_field="verb", tag="revert"):
             return Decided(report, (data,))
         name = f"{batch_id(f'revert-{self.id}')}.md"
         choice = Choice(target=target, accepted=True)
-        if problems := _in_the_way(gate, data, name, choice):
+        claim = Claim("", Source(name, "", len(data)), data, id=batch_id(name[:-3]))
+        decision = process(claim, gate, Tips(gate), replace(choice, dry_run=True))
+        if problems := obstacles(decision, "revert again"):
             return Decided(report, problems)
         # Else it would land when it is not expected any more.
         session.signer.try_out(session.identity())
@@ -63,9 +65,8 @@ class Revert(Struct, frozen=True, tag_field="verb", tag="revert"):
         worker.work([session.queue.adopt(data, name, choice.to_json())], gate, verdicts.append)
         for verdict in verdicts:
             if verdict.state == "held" and worker.waits_for_mending(verdict) == CannotFollow.code:
-                Discard(verdict.id).carry_out(
-                    session
-                )  # else it would land when it is not expected any more
+                # Else it would land when it is not expected any more.
+                Discard(verdict.id).carry_out(session)
                 why = verdict.problems[-1]
                 hint = f"see to that, then `patchq revert {self.id}` again"
                 return Decided(report, (Problem(CannotFollow.code, why.message, hint),))
@@ -79,11 +80,7 @@ class Revert(Struct, frozen=True, tag_field="verb", tag="revert"):
 
 def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
     session.branches.refresh()
-    report = session.queue.load(id)
-    if report is None and (known := from_git.reports(session, [id])):
-        report, _ = known[id]
-    if report is None:
-        raise history.unknown(session, id)
+    report, _ = from_git.find(session, id)
     sighting = history.observe(session, report)
     if sighting.state == "duplicate" and report.duplicate_of:
         other = report.duplicate_of
@@ -175,12 +172,6 @@ def _for_what_was_there(session: Session) -> Session:
         "paths": replace(config.paths, new_directories=True),
     }
     return replace(session, config=replace(config, **relaxed))
-
-
-def _in_the_way(session: Session, data: bytes, name: str, choice: Choice) -> tuple[Problem, ...]:
-    claim = Claim("", Source(name, "", len(data)), data, id=batch_id(name[:-3]))
-    decision = process(claim, session, Tips(session), replace(choice, dry_run=True))
-    return obstacles(decision, "revert again")
 
 
 def _mark(session: Session, report: Report, by: str | None, commit: str) -> Report:

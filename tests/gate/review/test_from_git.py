@@ -80,23 +80,37 @@ def facts(told: dict[str, Any]) -> dict[str, Any]:
     return {key: told[key] for key in kept} | more
 
 
-def test_log_is_rebuilt_from_git_alone(repo: Path) -> None:
+def test_all_is_known_from_git_alone(repo: Path) -> None:
     history(repo)
     before = log(repo)
     assert {id: told["state"] for id, told in before.items()} == STATES
+    notes_say_who_when_and_why(repo, before)
+    diff = patchq("show", "accepted", "--diff", cwd=repo).out
     lose_the_queue(repo)
     after = log(repo)
     assert {id: facts(told) for id, told in after.items()} == {
         id: facts(told) for id, told in before.items()
     }
+    assert patchq("show", "accepted", "--diff", cwd=repo).out == diff
+    page = patchq("show", "accepted", cwd=repo).out
+    assert page.startswith("# `accepted`: accepted\n")
+    assert ALONE in page
+    told = patchq("show", "accepted", "--report", cwd=repo).json()
+    assert (told["mode"], told["source"]["name"], told["base"]["how"]) == ("review", None, None)
+    assert ALONE in patchq("status", "accepted", cwd=repo).out
+    assert patchq("--json", "status", "waits", cwd=repo).json()["state"] == "proposed"
+    waiting = patchq("--json", "status", cwd=repo).json()["waiting"]
+    assert [(told["id"], told["paths"]) for told in waiting] == [
+        ("superseded-2", ["e.txt"]), ("waits", ["g.txt"]),
+    ]  # fmt: skip
+    assert "no change nobody" in patchq("status", "nobody", cwd=repo, code=2).err
     assert not (repo / ".patchq").exists()
 
 
-def test_decisions_say_who_when_and_why(repo: Path) -> None:
-    history(repo)
+def notes_say_who_when_and_why(repo: Path, reports: dict[str, dict[str, Any]]) -> None:
     notes = {
         id: git("notes", "--ref=patchq", "show", told["commit"], cwd=repo).splitlines()
-        for id, told in log(repo).items()
+        for id, told in reports.items()
         if told["state"] not in ("applied", "proposed")
     }
     assert notes.keys() == {"reverted", "accepted", "discarded", "superseded", "merged"}
@@ -110,26 +124,6 @@ def test_decisions_say_who_when_and_why(repo: Path) -> None:
     assert "Patchq-Mode: auto" in notes["reverted"]
     assert "Patchq-Mode: review" in notes["accepted"]
     assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
-
-
-def test_show_and_status_of_one_batch(repo: Path) -> None:
-    history(repo)
-    diff = patchq("show", "accepted", "--diff", cwd=repo).out
-    lose_the_queue(repo)
-    assert patchq("show", "accepted", "--diff", cwd=repo).out == diff
-    page = patchq("show", "accepted", cwd=repo).out
-    assert page.startswith("# `accepted`: accepted\n")
-    assert ALONE in page
-    told = patchq("show", "accepted", "--report", cwd=repo).json()
-    assert (told["mode"], told["source"]["name"], told["base"]["how"]) == ("review", None, None)
-    assert ALONE in patchq("status", "accepted", cwd=repo).out
-    assert patchq("--json", "status", "waits", cwd=repo).json()["state"] == "proposed"
-    waiting = patchq("--json", "status", cwd=repo).json()["waiting"]
-    assert [(told["id"], told["paths"]) for told in waiting] == [
-        ("superseded-2", ["e.txt"]),
-        ("waits", ["g.txt"]),
-    ]
-    assert "no change nobody" in patchq("status", "nobody", cwd=repo, code=2).err
 
 
 def test_notes_of_people_and_of_git_are_kept(repo: Path) -> None:

@@ -11,24 +11,17 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq, report
+from tests.gate.review.beside import NUMBERED, TEXT, in_review_mode, moved, sound, told
+from tests.helpers.command import block, drop, patchq
 from tests.helpers.ending import running
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
+from tests.helpers.gitrepo import commit_files, git, tip, write_config
 from tests.helpers.stepping import die
 from tests.helpers.stores import sql
-
-LINES = [f"line {number}\n" for number in range(1, 21)]
-TEXT = "".join(LINES)
-FILES = {"a.txt": TEXT, "b.txt": TEXT, "dir/c.txt": "c\n"}
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    repo = make_repo(tmp_path / "repo", FILES)
-    (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
-    patchq("init", cwd=repo)
-    configure(repo)
-    return repo
+    return in_review_mode(tmp_path, {"a.txt": TEXT, "b.txt": TEXT, "dir/c.txt": "c\n"})
 
 
 def configure(repo: Path, more: str = "mode: review\n") -> None:
@@ -44,13 +37,9 @@ def run(repo: Path, **responses: str) -> None:
         patchq("run", cwd=repo)
 
 
-def told(repo: Path, id: str) -> dict[str, Any]:
-    return report(repo / ".patchq", id)
-
-
 def change(first: int, last: int, path: str = "a.txt") -> str:
     """An edit of these lines, with nothing else in its quote."""
-    old = LINES[first - 1 : last]
+    old = NUMBERED[first - 1 : last]
     return block(path, "".join(old), "".join(line.upper() for line in old))
 
 
@@ -66,19 +55,6 @@ def pending(repo: Path, id: str) -> list[tuple[Any, ...]]:
             named = (other["batch"], other["agent"], other["edit"], other["path"], lines)
             found.append((problem["edit"], problem["path"], problem["line"], *named))
     return found
-
-
-def sound(repo: Path, id: str) -> None:
-    """Report, branch and mark of a proposal agree."""
-    now = told(repo, id)
-    assert now["state"] == "proposed"
-    assert now["commit"] == tip(repo, f"patchq/{id}") == tip(repo, f"refs/patchq/waiting/{id}")
-    assert now["tree"] == tip(repo, f"patchq/{id}^{{tree}}")
-    assert now["branch"] == f"patchq/{id}"
-
-
-def moved(repo: Path, id: str) -> list[dict[str, Any]]:
-    return [p for p in told(repo, id)["problems"] if p["code"] == "target.moved"]
 
 
 # ---------------------------------------------------------------- who collides with whom
@@ -124,17 +100,10 @@ def test_collision_is_named_in_both_reports(
     assert "It collides with change" in page
 
 
-APART = {
-    "a line between": (change(5, 6), change(8, 9)),
-    "other files": (change(5, 5), change(5, 5, "b.txt")),
-    "new files": (block("new/x.txt", "", "x\n"), block("new/y.txt", "", "y\n")),
-}
-
-
-@pytest.mark.parametrize(("x", "y"), APART.values(), ids=APART)
-def test_what_does_not_touch_does_not_collide(repo: Path, x: str, y: str) -> None:
-    run(repo, x=x, y=y)
-    assert pending(repo, "x") == pending(repo, "y") == []
+def test_what_does_not_touch_does_not_collide(repo: Path) -> None:
+    new = {name: block(f"new/{name}.txt", "", "x\n") for name in ("n", "m")}
+    run(repo, x=change(5, 6), y=change(8, 9), z=change(5, 5, "b.txt"), **new)
+    assert [pending(repo, id) for id in "xyznm"] == [[]] * 5
 
 
 def test_lines_are_compared_across_a_moved_target(repo: Path) -> None:
@@ -149,25 +118,18 @@ def test_lines_are_compared_across_a_moved_target(repo: Path) -> None:
     assert pending(repo, "z") == []
 
 
-def discard(repo: Path) -> None:
-    patchq("discard", "x", cwd=repo)
-
-
-def delete(repo: Path) -> None:
-    git("branch", "-q", "-D", "patchq/x", cwd=repo)
-    run(repo)
-
-
-def supersede(repo: Path) -> None:
-    drop(repo / ".patchq", {"w.md": f"---\nretries: x\n---\n{change(1, 1)}"})
-    patchq("run", cwd=repo)
-
-
-@pytest.mark.parametrize("leave", [discard, delete, supersede])
-def test_collision_goes_with_the_other_batch(repo: Path, leave: Any) -> None:
+@pytest.mark.parametrize("how", ["discard", "delete", "supersede"])
+def test_collision_goes_with_the_other_batch(repo: Path, how: str) -> None:
     run(repo, x=change(5, 5), y=change(5, 6), z=change(6, 6))
     assert [row[3] for row in pending(repo, "y")] == ["x", "z"]
-    leave(repo)
+    if how == "discard":
+        patchq("discard", "x", cwd=repo)
+    elif how == "delete":
+        git("branch", "-q", "-D", "patchq/x", cwd=repo)
+        run(repo)
+    else:
+        drop(repo / ".patchq", {"w.md": f"---\nretries: x\n---\n{change(1, 1)}"})
+        patchq("run", cwd=repo)
     assert [row[3] for row in pending(repo, "y")] == ["z"]
     assert told(repo, "x")["state"] in ("discarded", "superseded")
     sound(repo, "y")
@@ -182,8 +144,7 @@ def test_the_others_follow_an_accepted_one(repo: Path) -> None:
     before = {id: told(repo, id) for id in "yz"}
     patchq("accept", "x", cwd=repo)
     for id in "yz":
-        sound(repo, id)
-        now = told(repo, id)
+        now = sound(repo, id)
         assert tip(repo, f"patchq/{id}^") == tip(repo)
         assert now["commit"] != before[id]["commit"]
         assert {**now, "commit": 0, "tree": 0, "diff": 0} == {
@@ -212,8 +173,7 @@ def test_who_cannot_follow_needs_a_retry(repo: Path) -> None:
     assert problem["conflicts_with"]["batch"] == "x"
     assert problem["conflicts_with"]["commit"] == landed
     assert tip(repo, "patchq/y") == commit
-    sound(repo, "y")
-    now = told(repo, "y")
+    now = sound(repo, "y")
     run(repo)
     assert told(repo, "y") == now, "it is said once"
 

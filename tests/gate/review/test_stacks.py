@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
+from tests.gate.review.beside import TEXT, in_review_mode, moved, sound, told
+from tests.helpers.command import block, drop, patchq
+from tests.helpers.gitrepo import commit_files, git, tip, write_config
 from tests.helpers.stepping import die
-
-LINES = [f"line {number}\n" for number in range(1, 21)]
-TEXT = "".join(LINES)
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    repo = make_repo(tmp_path / "repo", {"a.txt": TEXT, "b.txt": TEXT})
-    (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
-    patchq("init", cwd=repo)
-    write_config(repo, "version: 1\nmode: review\n")
-    return repo
+    return in_review_mode(tmp_path, {"a.txt": TEXT, "b.txt": TEXT})
 
 
 def send(repo: Path, id: str, text: str, *needs: str, run: bool = True, more: str = "") -> None:
@@ -31,10 +24,6 @@ def send(repo: Path, id: str, text: str, *needs: str, run: bool = True, more: st
     drop(repo / ".patchq", {f"{id}.md": f"---\nagent: of-{id}\n{depends}{more}---\n{text}"})
     if run:
         patchq("run", cwd=repo, code=None)
-
-
-def told(repo: Path, id: str) -> dict[str, Any]:
-    return report(repo / ".patchq", id)
 
 
 def states(repo: Path, *ids: str) -> list[str]:
@@ -46,19 +35,10 @@ def says(old: str, new: str, path: str = "a.txt") -> str:
 
 
 def stands(repo: Path, id: str, on: str | None) -> None:
-    """Report, branch and mark of a proposal agree, and it is on top of that one, or of main."""
-    now = told(repo, id)
-    assert now["state"] == "proposed", now["problems"]
-    assert now["commit"] == tip(repo, f"patchq/{id}") == tip(repo, f"refs/patchq/waiting/{id}")
-    assert now["tree"] == tip(repo, f"patchq/{id}^{{tree}}")
-    below = tip(repo, f"patchq/{on}" if on else "main")
+    """It waits on top of that one, or of main."""
+    now, below = sound(repo, id), tip(repo, f"patchq/{on}" if on else "main")
     assert tip(repo, f"patchq/{id}^") == below
     assert now["stands_on"] == (on and {"batch": on, "commit": below})
-
-
-def moved(repo: Path, id: str) -> list[str]:
-    problems = told(repo, id)["problems"]
-    return [one["message"] for one in problems if one["code"] == "target.moved"]
 
 
 @pytest.fixture
@@ -112,8 +92,8 @@ def test_what_stands_on_a_discarded_one_says_so_and_does_not_land(two: Path) -> 
     stands(two, "c", "b")
     patchq("discard", "a", cwd=two)
     for id in "bc":
-        (message,) = moved(two, id)
-        assert "a is discarded" in message
+        (problem,) = moved(two, id)
+        assert "a is discarded" in problem["message"]
         for words in (["accept", id], ["accept", "--stack", id]):
             result = patchq(*words, cwd=two, code=1)
             assert "a is discarded" in result.err
@@ -121,23 +101,6 @@ def test_what_stands_on_a_discarded_one_says_so_and_does_not_land(two: Path) -> 
     patchq("run", cwd=two)
     assert now == [told(two, id) for id in "bc"], "it is said once"
     assert "five" not in (two / "a.txt").read_text()
-
-
-def test_a_stack_follows_its_target(two: Path) -> None:
-    send(two, "c", says("line 9", "nine"), "b")
-    commit_files(two, {"b.txt": "moved\n"})
-    patchq("run", cwd=two)
-    stands(two, "a", None)
-    stands(two, "b", "a")
-    stands(two, "c", "b")
-    for id, below in (("b", "a"), ("c", "b")):
-        assert told(two, id)["base"]["commit"] == tip(two, f"patchq/{below}"), "a kept commit"
-    commit_files(two, {"b.txt": "again\n"})
-    patchq("accept", "--stack", "c", cwd=two)
-    assert states(two, "a", "b", "c") == ["accepted"] * 3
-    trailers = "--format=%(trailers:key=Patchq-Batch,valueonly,separator=)"
-    assert git("log", "-3", trailers, cwd=two).split() == ["c", "b", "a"]
-    assert git("fsck", "--strict", "--no-dangling", cwd=two) == ""
 
 
 # ---------------------------------------------------------------- what does not stack
@@ -178,18 +141,20 @@ def test_a_long_series_is_proposed_in_one_run_and_lands_at_once(repo: Path) -> N
     for number, id in enumerate(ids):
         text = says(f"line {number + 1}", f"LINE {number + 1}")
         send(repo, id, text, *ids[max(0, number - 1) : number], run=False)
-    patchq("run", cwd=repo)
-    for below, id in zip([None, *ids], ids, strict=False):
-        stands(repo, id, below)
-        assert told(repo, id)["problems"] == []
-    commit_files(repo, {"b.txt": "moved\n"})
-    patchq("run", cwd=repo)
-    for below, id in zip([None, *ids], ids, strict=False):
-        stands(repo, id, below)
-    before = tip(repo)
+    for text in ("", "moved\n"):
+        if text:
+            commit_files(repo, {"b.txt": text})
+        patchq("run", cwd=repo)
+        for below, id in zip([None, *ids], ids, strict=False):
+            stands(repo, id, below)
+            assert told(repo, id)["problems"] == []
+    assert told(repo, "s9")["base"]["commit"] == tip(repo, "patchq/s8"), "a kept commit"
+    before = commit_files(repo, {"b.txt": "again\n"})
     patchq("accept", "--stack", "s9", cwd=repo)
     assert set(states(repo, *ids)) == {"accepted"}
-    assert git("rev-list", "--count", f"{before}..main", cwd=repo).strip() == "10"
+    trailers = "--format=%(trailers:key=Patchq-Batch,valueonly,separator=)"
+    assert git("log", trailers, f"{before}..main", cwd=repo).split() == ids[::-1]
+    assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
     assert patchq("fsck", cwd=repo).code == 0
 
 
