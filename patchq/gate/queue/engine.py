@@ -94,7 +94,7 @@ class StoreQueue(QueueEngine):
         self.store.run("delete from sessions where not alive(number)")
 
     def release(self, fault: Fault | None = None) -> None:
-        if self._lock.held and self._session and self.store.is_current():
+        if self._session and self.store.is_current():
             self._leave_claims()
         self._own.clear()
         self._lock.release(fault)

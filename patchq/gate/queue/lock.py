@@ -95,10 +95,6 @@ class Lock:
             raise
         self._fd = fd
 
-    @property
-    def held(self) -> bool:
-        return self._fd is not None
-
     def lost(self) -> bool:
         """Return true if the lock is held on a file that others would not lock any more."""
         try:

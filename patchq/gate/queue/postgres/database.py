@@ -23,7 +23,7 @@ from time import time
 from typing import Any
 
 import psycopg
-from psycopg import Connection, Cursor, conninfo, errors
+from psycopg import Connection, conninfo, errors
 from psycopg.rows import TupleRow
 
 from patchq.gate.errors import DatabaseFault, UsageError
@@ -41,7 +41,8 @@ _PATIENCE: Mapping[str, int] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-_LOCK_SECONDS = 60
+# Locks may be held by a frozen process.
+_SETTINGS = "set synchronous_commit = off; set lock_timeout = '60s'"
 # Errors that do not pass by themselves.
 _CURES = (
     (errors.InvalidPassword, "check the user and the password in PATCHQ_DATABASE"),
@@ -93,8 +94,7 @@ def connect(database: str, name: str) -> Connection[TupleRow]:
     where = whereabouts(database)
     try:
         connection = psycopg.connect(conninfo.make_conninfo(**options), autocommit=True)
-        connection.execute("set synchronous_commit = off")
-        connection.execute(f"set lock_timeout = '{_LOCK_SECONDS}s'")  # a frozen process may hold it
+        connection.execute(_SETTINGS)
         return connection
     except psycopg.Error as error:
         raise _fault(error, f"cannot connect to {where}") from None
@@ -179,16 +179,13 @@ class DatabaseServer(Database):
             self._session = number
         return self._session
 
-    def _execute(self, statement: str, values: Mapping[str, object]) -> Cursor[TupleRow]:
-        return self.connection.execute(translated(statement), values)
-
     def all(self, statement: str, **values: object) -> list[Row]:
         with self._lock, self.faults():
-            return self._execute(statement, values).fetchall()
+            return self.connection.execute(translated(statement), values).fetchall()
 
     def run(self, statement: str, **values: object) -> None:
         with self._lock, self.faults():
-            self._execute(statement, values)
+            self.connection.execute(translated(statement), values)
 
     def each(self, statement: str, rows: Iterable[Mapping[str, object]]) -> None:
         with self.transaction(), self.faults():

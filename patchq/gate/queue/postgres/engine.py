@@ -139,8 +139,6 @@ class PostgresQueue(QueueEngine):
             return []
         me = self._me()
         self.lanes.take_one_more()
-        if not (lanes := self.lanes.own):
-            return []
         rows = self.store.all(
             f"""
             with free as materialized (
@@ -160,7 +158,7 @@ class PostgresQueue(QueueEngine):
             ) select * from taken order by number
             """,
             me=me,
-            lanes=lanes,
+            lanes=self.lanes.own,
             limit=limit,
             takeover=self._takeover,
         )
