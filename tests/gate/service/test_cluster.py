@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 from hashlib import sha256
@@ -173,46 +174,30 @@ def test_a_push_that_arrives_behind_the_verdict_is_what_the_verdict_says(
     judged(machines, ["good", "more"])
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
-        pytest.param(("2\n", "zwei\n"), id="others", marks=pytest.mark.slow),
-        pytest.param(("2\n", "2\n"), id="same"),
-    ],
-)
-def test_files_of_one_name_at_two_feeders_have_a_verdict_each(
-    machines: Machines, texts: tuple[str, str]
-) -> None:
-    feeders = ("feeder", "other")
-    for feeder, new in zip(feeders, texts, strict=True):
-        machines.start(feeder, "watch")
-        queue = machines.clone(feeder) / ".patchq"
-        drop(queue, {"x.md": block("a.txt" if feeder == "feeder" else "b.txt", "two\n", new)})
-        if texts[0] == texts[1]:
-            drop(queue, {"same.md": block("c.txt", "two\n", new)})
-    machines.start("w1", "worker", "--name", "w1")
-    machines.start("w2", "worker", "--name", "w2")
-    each = [machines.root / feeder / ".patchq" for feeder in feeders]
-    count = 2 if texts[0] == texts[1] else 1
-    machines.soon(lambda: all(len([*queue.glob("done/*.report.json")]) == count for queue in each))
-    machines.soon(lambda: not any([*(queue / "active").iterdir()] for queue in each))
+def test_files_of_one_name_at_two_feeders_have_a_verdict_each(machines: Machines) -> None:
+    queues = [machines.clone(feeder) / ".patchq" for feeder in ("feeder", "other")]
+    for queue, own in zip(queues, "ab", strict=True):
+        machines.start(queue.parent.name, "watch")
+        drop(queue, {"x.md": block(f"{own}.txt", "two\n", "2\n")})
+        drop(queue, {"same.md": block("c.txt", "two\n", "2\n")})
+    for worker in ("w1", "w2"):
+        machines.start(worker, "worker", "--name", worker)
+    machines.soon(lambda: all(len([*queue.glob("done/*.report.json")]) == 2 for queue in queues))
+    machines.soon(lambda: not any([*(queue / "active").iterdir()] for queue in queues))
     told = [
-        [
-            report(queue, path.name.removesuffix(".report.json"))
-            for path in queue.glob("done/*.report.json")
-        ]
-        for queue in each
+        report(queue, path.name.removesuffix(".report.json"))
+        for queue in queues
+        for path in queue.glob("done/*.report.json")
     ]
-    ids = [[one["id"] for one in reports if one["source"]["name"] == "x.md"] for reports in told]
-    assert sorted(ids) == [["x"], ["x-2"]]
-    for queue, reports in zip(each, told, strict=True):
+    ids = sorted(one["id"] for one in told if one["source"]["name"] == "x.md")
+    assert ids == ["x", "x-2"]
+    for queue in queues:
         assert [*queue.glob("rejected/*.report.json")] == []
-        for one in reports:
-            sent = (queue / "done" / f"{one['id']}.md").read_bytes()
-            assert sha256(sent).hexdigest() == one["source"]["sha256"]
-    states = sorted(one["state"] for reports in told for one in reports)
-    assert states == ["applied"] * (count + 1) + ["duplicate"] * (count - 1)
-    there = [one["id"] for reports in told for one in reports if one["state"] == "applied"]
+        for path in queue.glob("done/*.report.json"):
+            sent = path.with_name(path.name.replace(".report.json", ".md")).read_bytes()
+            assert sha256(sent).hexdigest() == json.loads(path.read_bytes())["source"]["sha256"]
+    assert sorted(one["state"] for one in told) == ["applied"] * 3 + ["duplicate"]
+    there = [one["id"] for one in told if one["state"] == "applied"]
     assert sorted(landed(machines)) == sorted(there)
 
 

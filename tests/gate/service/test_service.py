@@ -16,32 +16,11 @@ from pathlib import Path
 import pytest
 
 from patchq.gate.report import logs
+from tests.gate.service.test_daemon import EDIT, WAIT_SECONDS, configure, repo, wait_for
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import make_repo, operators_file, write_config
+from tests.helpers.gitrepo import operators_file
 
-WAIT_SECONDS = 60.0
-BODY = block("a.txt", "a\n", "A\n")
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    repo = make_repo(tmp_path / "repo", {"a.txt": "a\n", "b.txt": "b\n"})
-    patchq("init", cwd=repo)
-    configure(repo)
-    return repo
-
-
-def configure(repo: Path, text: str = "") -> None:
-    with (repo / ".git/info/exclude").open("a") as exclude:
-        exclude.write("/.patchq.yaml\n")
-    write_config(repo, f"version: 1\n{text}")
-
-
-def wait_for(true: Callable[[], object], log: Path | None = None) -> None:
-    until = time.monotonic() + WAIT_SECONDS
-    while not true():
-        assert time.monotonic() < until, log.read_text() if log else "waited in vain"
-        time.sleep(0.02)
+__all__ = ["repo"]
 
 
 # ---------------------------------------------------------------- the manager
@@ -91,7 +70,7 @@ def test_what_a_manager_hears(repo: Path, listener: Listener, tmp_path: Path) ->
         assert json.loads((repo / ".patchq/lock").read_text())["pid"] == process.pid
         wait_for(lambda: listener.listen().count("WATCHDOG=1") > 3, log)
         assert "STATUS=watching for main: nothing yet" in listener.heard
-        drop(repo / ".patchq", {"x.md": BODY})
+        drop(repo / ".patchq", {"x.md": EDIT})
         wait_for(lambda: "STATUS=watching for main: 1 proposed" in listener.listen(), log)
         process.send_signal(signal.SIGHUP)
         wait_for(lambda: listener.listen().count("READY=1") == 2, log)
@@ -112,7 +91,7 @@ def test_watchdog_hears_of_hooks_and_nothing_of_a_loop_that_hangs(
     env["PATCHQ_NO_SANDBOX"] = "1"  # the hook is to see the file come
     with daemon(repo, **env) as process:
         wait_for(lambda: "READY=1" in listener.listen())
-        drop(repo / ".patchq", {"x.md": BODY})
+        drop(repo / ".patchq", {"x.md": EDIT})
         wait_for(lambda: not list((repo / ".patchq/inbox").iterdir()))
         before = listener.listen().count("WATCHDOG=1")
         wait_for(lambda: listener.listen().count("WATCHDOG=1") > before + 2)
@@ -137,7 +116,7 @@ def test_json_lines_have_the_batch(repo: Path, tmp_path: Path) -> None:
     hook = "{id: told, stage: post-commit, run: 'echo no; exit 3'}"
     configure(repo, f"log: {{format: json}}\nhooks:\n- {hook}\n")
     with daemon(repo) as process:
-        good, bad = BODY, block("a.txt", "nowhere\n", "x\n")
+        good, bad = EDIT, block("a.txt", "nowhere\n", "x\n")
         drop(repo / ".patchq", {"good.md": good, "bad.md": bad})
         log = tmp_path / "log"
         wait_for(lambda: log.read_text().count("told") and log.read_text().count("rejected"), log)
@@ -210,7 +189,7 @@ def test_log_file_is_bounded(repo: Path) -> None:
     log.write_bytes(b"old\n" * (logs.FILE_BYTES // 4))
     patchq("watch", "--detach", cwd=repo)
     try:
-        drop(repo / ".patchq", {"x.md": BODY})
+        drop(repo / ".patchq", {"x.md": EDIT})
         wait_for((repo / ".patchq/done/x.report.json").exists)
         wait_for(lambda: "proposed   x" in log.read_text())
     finally:
@@ -233,7 +212,7 @@ def test_prometheus_file(repo: Path, tmp_path: Path) -> None:
     configure(repo, f"mode: auto\nstats: {{prometheus: {file}}}\n")
     bad = block("a.txt", "nowhere\n", "x\n")
     head = "---\ndepends_on: [later]\n---\n"
-    drop(repo / ".patchq", {"good.md": BODY, "bad.md": bad, "held.md": head + BODY})
+    drop(repo / ".patchq", {"good.md": EDIT, "bad.md": bad, "held.md": head + EDIT})
     patchq("run", cwd=repo, code=1)
     told = numbers(file)
     assert told['patchq_verdicts_total{state="applied"}'] == 1
