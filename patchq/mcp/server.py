@@ -31,7 +31,6 @@ from patchq import __version__
 from patchq.core.formats.registry import FORMATS
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import CRASHED, Fault, UsageError, fault_of
-from patchq.gate.report.sender import Sender
 from patchq.gate.service import admission
 from patchq.gate.service.wake import Watcher
 from patchq.mcp import answers
@@ -57,7 +56,7 @@ def opened(args: Namespace) -> tuple[Server, int]:
     door = SharedGate(args.options, lazy=lazy)
     args.opened.callback(door.close)
     placed = bool(args.directories) or args.http is not None
-    tools = Tools(door, Sender(args.agent))
+    tools = Tools(door, args.agent)
     server = Server(tools, door, placed=placed, read_only=args.read_only)
     return server, admission.message_bytes(door.response_bytes)
 

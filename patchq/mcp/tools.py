@@ -31,7 +31,7 @@ from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.report import document
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import STOPPED, WAITING, Report, waits_for_its_agent
-from patchq.gate.report.sender import Sender, from_environment
+from patchq.gate.report.sender import from_environment
 from patchq.llm import prompts
 from patchq.llm.request import MOST_FILES, Request, RequestedFile
 from patchq.mcp.answers import (
@@ -64,8 +64,8 @@ Verdict = Annotated[types.CallToolResult, VerdictAnswer]
 class Tools:
     """Tools for one queue; `sender` is who submits, where the operator names it."""
 
-    def __init__(self, door: SharedGate, sender: Sender | None = None) -> None:
-        self._door, self._sender = door, sender or Sender()
+    def __init__(self, door: SharedGate, agent: str | None = None) -> None:
+        self._door, self._agent = door, agent
         self.stop = WaitStop()
         self.missing: UsageError | None = None
 
@@ -112,7 +112,7 @@ class Tools:
         changes nothing more.
         """
         keys = Keys(
-            agent=self._sender.agent,
+            agent=self._agent,
             answers={one["comment"]: one["text"] for one in answers or ()},
             base=base,
             depends_on=depends_on,
@@ -229,8 +229,7 @@ class Tools:
         With `state`, those of that state, the newest first.
         """
         if agent == "me":
-            own = self._sender.or_else(from_environment())
-            agent = own.or_else(Sender(_client(ctx))).agent
+            agent = self._agent or from_environment().get("agent") or _client(ctx)
         return self.listed(agent, state, limit)
 
     def listed(

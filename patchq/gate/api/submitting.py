@@ -22,7 +22,7 @@ from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.inbox import too_large
 from patchq.gate.report.secrecy import batch_id, file_name
-from patchq.gate.report.sender import Sender, from_environment, with_header
+from patchq.gate.report.sender import from_environment, with_header
 
 if TYPE_CHECKING:  # only commits need it
     from patchq.gate.pipeline.session import Session
@@ -124,7 +124,7 @@ def written(change: Change, keys: Keys, client: str | None = None) -> tuple[byte
     except UnicodeEncodeError:
         raise UsageError("the text holds half of a surrogate pair", "send UTF-8") from None
     given = {key: value for key, value in keys.items() if value}
-    return with_header(data, given, from_environment().or_else(Sender(client)))
+    return with_header(data, given, {"agent": client} | from_environment())
 
 
 def submit(
@@ -183,7 +183,7 @@ def of_commits(
         place = work.worktree or Path()
         whole, name = commits.of_worktree(session, place, target), place.resolve().name
     name, before = str(keys.get("id") or batch_id(name)), list[str]()
-    keys = {**from_environment().keys(), **{key: value for key, value in keys.items() if value}}
+    keys = {**from_environment(), **{key: value for key, value in keys.items() if value}}
     if not series:
         yield commits.as_response(repo, session.rules, whole, keys), name
         return
@@ -214,6 +214,6 @@ def of_push(
         raise UsageError(f"{target} has all of it already", "commit something, then push")
     if problem := commits.outsized(session, change):
         raise refusal(problem)
-    own = {**from_environment().keys(), **keys, "target": target}
+    own = {**from_environment(), **keys, "target": target}
     data = commits.as_response(session.repo, session.rules, change, own)
     return data, str(keys.get("message") or subject(session.repo.message(change.result)))

@@ -230,7 +230,7 @@ def as_response(
     """
     messages = [repo.message(commit) for commit in change.commits]
     keys = {key: value for key, value in given.items() if value} | {"base": change.base}
-    keys = {**sender.from_trailers(messages).keys(), **keys}
+    keys = {**sender.from_trailers(messages), **keys}
     messages = [plain for message in messages if (plain := _plain(message))]
     if messages and "message" not in keys:
         keys["message"] = messages[0] if len(messages) == 1 else _together(messages)

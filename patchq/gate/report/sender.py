@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from patchq.core.formats.envelope import front_matter
@@ -23,33 +23,20 @@ from patchq.gate.report.message import trailers
 _TRAILER = re.compile(r"(?m)^Assisted-by:.*\n?")
 
 
-class Sender(Struct, frozen=True):
-    """Agent and model that wrote a change, as far as they are known."""
-
-    agent: str | None = None
-    model: str | None = None
-
-    def or_else(self, other: Sender) -> Sender:
-        return Sender(self.agent or other.agent, self.model or other.model)
-
-    def keys(self) -> dict[str, str]:
-        named = {"agent": self.agent, "model": self.model}
-        return {key: value for key, value in named.items() if value}
+def from_environment() -> dict[str, str]:
+    """Return the keys of the sender that PATCHQ_AGENT and PATCHQ_MODEL name."""
+    return _named(os.environ.get("PATCHQ_AGENT"), os.environ.get("PATCHQ_MODEL"))
 
 
-def from_environment() -> Sender:
-    """Return the sender that PATCHQ_AGENT and PATCHQ_MODEL name."""
-    return Sender(os.environ.get("PATCHQ_AGENT"), os.environ.get("PATCHQ_MODEL"))
+def from_trailers(messages: Iterable[str]) -> dict[str, str]:
+    """Return the keys of the sender that the last `Assisted-by: AGENT:MODEL` names."""
+    values = [value for text in messages for value in trailers(text).get("Assisted-by", [])]
+    agent, _, model = values[-1].partition(":") if values else ("", "", "")
+    return _named(agent.strip(), model.strip())
 
 
-def from_trailers(messages: Iterable[str]) -> Sender:
-    """Return the sender that the last `Assisted-by: AGENT:MODEL` of the messages names."""
-    sender = Sender()
-    for message in messages:
-        for value in trailers(message).get("Assisted-by", []):
-            agent, _, model = value.partition(":")
-            sender = Sender(agent.strip() or None, model.strip() or None)
-    return sender
+def _named(agent: str | None, model: str | None) -> dict[str, str]:
+    return {key: value for key, value in (("agent", agent), ("model", model)) if value}
 
 
 def without_trailer(message: str) -> str:
@@ -58,7 +45,7 @@ def without_trailer(message: str) -> str:
 
 
 def with_header(
-    data: bytes, keys: Mapping[str, Any], fallback: Sender | None = None
+    data: bytes, keys: Mapping[str, Any], fallback: Mapping[str, str | None] = {}
 ) -> tuple[bytes, list[str]]:
     """Return the response with these keys in its front matter, and those that it had otherwise.
 
@@ -70,8 +57,7 @@ def with_header(
         return data, []
     given = to_builtins(replace(opened.header, blank=False))
     there = {key: value for key, value in given.items() if value}
-    spare = (fallback or Sender()).keys()
-    wanted = {key: value for key, value in spare.items() if key not in there}
+    wanted = {key: value for key, value in fallback.items() if value and key not in there}
     asked = to_builtins(dict(keys)).items()
     wanted |= {key: value for key, value in asked if value and value != there.get(key)}
     if not wanted:

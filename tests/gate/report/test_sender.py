@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.report.sender import Sender, with_header
+from patchq.gate.report.sender import with_header
 from tests.helpers.command import block, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
@@ -83,4 +83,4 @@ def test_a_flag_replaces_the_front_matter_and_the_rest_stays(repo: Path) -> None
         b'---\nagent: "f"\n---\n' + EDIT.encode(),
         [],
     )
-    assert with_header(data, {"agent": "f"}, Sender("x", "y")) == (data, [])
+    assert with_header(data, {"agent": "f"}, {"agent": "x", "model": "y"}) == (data, [])
