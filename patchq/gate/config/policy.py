@@ -18,7 +18,7 @@ from patchq.core.model.names import SECRET_NAMES, name_key, spells_git
 from patchq.core.text.languages import SOURCE, suffix
 
 if TYPE_CHECKING:
-    from pathspec import Pattern
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 STRUCTURAL = (".patchq.yaml", "patchq.yaml", "/.patchq")
 
@@ -140,7 +140,7 @@ def ignored_by(lines: Sequence[str], path: str) -> bool:
     return bool(lines) and matcher([line for line in lines if not pattern_error(line)])(path)
 
 
-def _read(pattern: str) -> Sequence[Pattern]:
+def _read(pattern: str) -> Sequence[GitIgnoreSpecPattern]:
     from pathspec import GitIgnoreSpec  # takes long to load, and simple patterns do without
 
     return GitIgnoreSpec.from_lines([pattern]).patterns
@@ -154,26 +154,11 @@ _SIMPLE = re.compile(
 
 
 class _Patterns:
-    """Patterns that `pattern_error` has nothing against.
-
-    A single expression tells of the paths that no simple one has, which are most.
-    """
+    """Patterns that `pattern_error` has nothing against."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self._rules: list[tuple[str, str, Pattern | None]] = []
-        for pattern in reversed(patterns):
-            folded = pattern.casefold()
-            if (simple := _SIMPLE.fullmatch(folded)) is None:
-                self._rules.append((pattern, "", _read(folded)[0]))
-                continue
-            anywhere, rooted, name, directory = simple.groups()
-            expression = re.escape(name).replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
-            if anywhere or not (rooted or "/" in name):
-                expression = f"(?:.*/)?{expression}"
-            expression += "/.*" if directory else "(?:/.*)?"
-            self._rules.append((pattern, expression, None))
-        simple_ones = (expression for _, expression, _ in self._rules if expression)
-        self._any = re.compile("|".join(simple_ones) or r"(?!)", re.DOTALL)
+        rules = [(text, _expression(text.casefold())) for text in reversed(patterns)]
+        self._rules = [(text, expression) for text, expression in rules if expression]
 
     def match(self, name: str) -> str | None:
         """The pattern that includes a path, by the last one that matches it."""
@@ -182,14 +167,19 @@ class _Patterns:
 
     def last(self, name: str) -> str:
         """The last pattern that matches a path in lower case, "" for none."""
-        any_simple = self._any.fullmatch(name) is not None
-        for text, expression, pattern in self._rules:
-            if pattern is not None:
-                if pattern.include is not None and pattern.match_file(name) is not None:
-                    return text
-            elif any_simple and re.fullmatch(expression, name, re.DOTALL):
-                return text
-        return ""
+        return next((text for text, expression in self._rules if expression.search(name)), "")
+
+
+def _expression(pattern: str) -> re.Pattern[str] | None:
+    """Return the expression of a pattern, None for one that matches nothing."""
+    simple = _SIMPLE.fullmatch(pattern)
+    if simple is None:
+        return _read(pattern)[0].regex
+    anywhere, rooted, name, directory = simple.groups()
+    expression = re.escape(name).replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
+    if anywhere or not (rooted or "/" in name):
+        expression = f"(?:.*/)?{expression}"
+    return re.compile(rf"\A{expression}{'/.*' if directory else '(?:/.*)?'}\Z", re.DOTALL)
 
 
 # The same patterns serve every command of a process, and compiling them costs milliseconds.
