@@ -35,7 +35,6 @@ from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.report.schema import WAITING, Report
 from patchq.gate.service.stats import MetricsFile
 
-_STATUS_SECONDS = 1.0
 _SEND_SECONDS = 1.0
 
 _PAUSE_SECONDS = 3600.0
@@ -61,7 +60,7 @@ class Manager:
         named = named.replace("@", "\0", 1) if named.startswith(("/", "@")) else ""
         self._address = os.fsencode(named)
         self._pause = _watchdog(environ) / 3 if self._address else 0.0
-        self._pinged = self._told = float("-inf")
+        self._pinged = float("-inf")
         self._status = ""
 
     def ready(self) -> None:
@@ -75,10 +74,9 @@ class Manager:
         self._send("STOPPING=1")
 
     def status(self, text: str) -> None:
-        """One line for `systemctl status`, sent when it is another one, once a second at most."""
-        now = monotonic()
-        if self._address and text != self._status and now - self._told >= _STATUS_SECONDS:
-            self._status, self._told = text, now
+        """One line for `systemctl status`, sent when it is another one."""
+        if text != self._status:
+            self._status = text
             self._send(f"STATUS={' '.join(text.split())}")
 
     def alive(self) -> None:
@@ -202,15 +200,9 @@ def _is_finished(session: Session, id: str) -> bool:
 
 def _counts_from(queue: QueueEngine, now: float) -> float:
     """Return since when files have become older: since the clock was last set far ahead."""
-    seen, begun = (_number(queue, f"clock.{key}") for key in ("seen", "from"))
-    if seen is None or begun is None:
-        seen, begun = now, 0.0
+    seen = float(queue.store.recall("clock.seen") or now)
+    begun = float(queue.store.recall("clock.from") or 0.0)
     begun = now if now - seen > _LEAP else min(begun, now)
     queue.store.remember("clock.seen", repr(now))
     queue.store.remember("clock.from", repr(begun))
     return begun
-
-
-def _number(queue: QueueEngine, key: str) -> float | None:
-    text = queue.store.recall(key)
-    return float(text) if text else None
