@@ -35,7 +35,7 @@ _MARKS = (
 _END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 # What may be a line of a key's body, quoted, numbered or behind a sign; rather too much.
 _KEY_LINE = re.compile(r"[\w+/=:,.|>#*\"'\\; \t-]{0,120}")
-_KEY_TAIL = re.compile(r"[A-Za-z0-9+/]{16}")
+_KEY_TAIL = re.compile(rf"(?=.*[A-Za-z0-9+/]{{16}}){_KEY_LINE.pattern}")
 _KEY = "a private key"
 # A token that an excerpt may have cut: too short to refuse it, long enough not to repeat it.
 _BEGUN = re.compile(
@@ -161,29 +161,22 @@ def _text(text: str) -> str:
     for number, kind in sorted({**found, **dict(_kinds(text))}.items()):
         lines[number - 1] = f"(left out: it looks like {kind})"
         if kind == _KEY:
-            _leave_out_body(lines, number)
+            _leave_out(lines, range(number, len(lines)), _KEY_LINE)
     for index, line in enumerate(lines):
-        if _END.search(line):
-            _leave_out_tail(lines, index)
+        if _END.search(line):  # an excerpt may begin in the middle of a key
+            _leave_out(lines, range(index - 1, -1, -1), _KEY_TAIL)
     return "\n".join(lines)
 
 
-def _leave_out_body(lines: list[str], index: int) -> None:
-    while index < len(lines) and _KEY_LINE.fullmatch(lines[index]):
-        over = _END.search(lines[index])
-        lines[index] = "(left out)"
-        index += 1
-        if over:
+def _leave_out(lines: list[str], indices: Iterable[int], of_key: re.Pattern[str]) -> None:
+    """Leave out the lines of a key's body, in this order, to the line that ends it."""
+    for index in indices:
+        line = lines[index]
+        if not of_key.fullmatch(line):
             break
-
-
-def _leave_out_tail(lines: list[str], index: int) -> None:
-    """An excerpt may begin in the middle of a key."""
-    while (
-        index > 0 and _KEY_TAIL.search(lines[index - 1]) and _KEY_LINE.fullmatch(lines[index - 1])
-    ):
-        index -= 1
         lines[index] = "(left out)"
+        if _END.search(line):
+            break
 
 
 def _kinds(text: str) -> Iterator[tuple[int, str]]:
