@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from tests.helpers import ending
 from tests.helpers.ending import MOST_SECONDS, line_of, served
+from tests.helpers.gitrepo import git
 
 
 class Done(NamedTuple):
@@ -100,6 +101,25 @@ def seen(queue: Path, id: str) -> dict[str, Any] | None:
             told: dict[str, Any] = json.loads((queue / place / f"{id}.report.json").read_bytes())
             return told
     return None
+
+
+def given(repo: Path, responses: Mapping[str, str | bytes]) -> dict[str, dict[str, Any]]:
+    """Return the reports on responses, by their names; the repository is sound afterwards."""
+    drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
+    patchq("run", cwd=repo, code=None)
+    git("fsck", "--strict", "--no-dangling", cwd=repo)
+    found = [json.loads(path.read_bytes()) for path in (repo / ".patchq").glob("*/*.report.json")]
+    return {told["source"]["name"].removesuffix(".md"): told for told in found}
+
+
+def errors(report: Mapping[str, Any]) -> list[str]:
+    """The codes of a report's errors."""
+    return [problem["code"] for problem in report["problems"] if problem["severity"] == "error"]
+
+
+def call(path: str, text: str = "new\n") -> str:
+    """A call that writes a file, which carries any path as it is."""
+    return json.dumps({"name": "write_file", "arguments": {"path": path, "content": text}})
 
 
 def give(repo: Path, id: str, response: str, code: int = 0) -> dict[str, Any]:

@@ -6,11 +6,9 @@ of them through the whole pipeline, into a repository that `git fsck --strict` j
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +16,7 @@ from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.core.plan import batch
 from patchq.gate.config.policy import Policy
 from tests.core.model.test_names import ALL
-from tests.helpers.command import block, drop, patchq
+from tests.helpers.command import block, call, errors, given, patchq
 from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.helpers.trees import RULES, DictTree, edits
 from tests.helpers.trees import told as told_by
@@ -142,25 +140,6 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
-def write(path: str, text: str = "new\n") -> str:
-    """A call that writes a file, which carries any path as it is."""
-    return json.dumps({"name": "write_file", "arguments": {"path": path, "content": text}})
-
-
-def given(repo: Path, responses: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """The reports on responses, by their names; the repository is sound afterwards."""
-    drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
-    patchq("run", cwd=repo, code=None)
-    git("fsck", "--strict", "--no-dangling", cwd=repo)
-    found = [*(repo / ".patchq").glob("*/*.report.json")]
-    reports = [json.loads(path.read_bytes()) for path in found]
-    return {told["source"]["name"].removesuffix(".md"): told for told in reports}
-
-
-def codes(report: dict[str, Any]) -> list[str]:
-    return [problem["code"] for problem in report["problems"] if problem["severity"] == "error"]
-
-
 def paths_of(repo: Path, commit: str) -> Iterator[tuple[str, str]]:
     """The modes and paths that a commit changes."""
     told = git("diff-tree", "-r", "-z", "--no-commit-id", commit, cwd=repo).split("\0")[:-1]
@@ -171,7 +150,7 @@ def paths_of(repo: Path, commit: str) -> Iterator[tuple[str, str]]:
 def test_t01_t02_t03_every_spelling_lands_nowhere_wrong(repo: Path) -> None:
     before = sorted(path for path in repo.parent.rglob("*") if ".patchq" not in path.parts)
     by_name = {f"r{number}": path for number, path in enumerate(SPELLINGS)}
-    reports = given(repo, {name: write(path) for name, path in by_name.items()})
+    reports = given(repo, {name: call(path) for name, path in by_name.items()})
     assert reports.keys() == by_name.keys()
     landed = {name: told for name, told in reports.items() if told["commit"]}
     assert len(landed) >= 30, "nothing was tried"
@@ -181,7 +160,7 @@ def test_t01_t02_t03_every_spelling_lands_nowhere_wrong(repo: Path) -> None:
     assert not refused_by_git(oracle, {path for _, path in changed}, MODES[:1])
     for name, told in reports.items():
         if told["state"] == "rejected":
-            assert codes(told), f"{by_name[name]!r} was refused without a reason"
+            assert errors(told), f"{by_name[name]!r} was refused without a reason"
     after = {path for path in repo.parent.rglob("*") if ".patchq" not in path.parts}
     outside = {path for path in after - {*before} if repo not in path.parents}
     assert all(path.is_relative_to(oracle) for path in outside)
@@ -200,40 +179,40 @@ def test_t04_t05_t06_no_link_and_no_submodule_is_made(repo: Path, path: str, mod
 
 
 REFUSED = {
-    "t05-below-a-submodule": (write("vendor/x"), "path.not_a_file"),
+    "t05-below-a-submodule": (call("vendor/x"), "path.not_a_file"),
     "t05-a-submodule": (block("vendor", "1\n", "2\n"), "path.not_a_file"),
-    "t06-through-a-link": (write("link/x.py"), "path.not_a_file"),
-    "t06-through-a-link-outside": (write("out/x"), "path.not_a_file"),
-    "t06-through-a-link-into-git": (write("into/hooks/pre-commit"), "path.not_a_file"),
+    "t06-through-a-link": (call("link/x.py"), "path.not_a_file"),
+    "t06-through-a-link-outside": (call("out/x"), "path.not_a_file"),
+    "t06-through-a-link-into-git": (call("into/hooks/pre-commit"), "path.not_a_file"),
     "t06-the-links-target": (block("link", "src\n", "../..\n"), "path.not_a_file"),
-    "t06-a-file-for-a-link": (write("link"), "path.not_a_file"),
-    "t07-a-file-for-a-directory": (write("src"), "path.not_a_file"),
-    "t07-below-a-file": (write("a.txt/x"), "path.not_a_file"),
-    "t08-case": (write("readme.MD"), "path.exists"),
-    "t08-case-of-a-directory": (write("SRC/new.py"), "path.exists"),
-    "t08-alphabet": (write("re\u0430dme.md"), "path.exists"),
-    "t08-width": (write("\uff41.txt"), "path.exists"),
-    "t08-an-option": (write("-rf"), "path.invalid"),
-    "t08-composition": (write("e\u0301.txt"), "path.invalid"),
-    "t08-sharp-s": (write("STRASSE"), "path.exists"),
-    "t09-device": (write("CON"), "path.invalid"),
-    "t09-device-with-a-suffix": (write("d/aux.txt"), "path.invalid"),
-    "t09-device-in-superscript": (write("COM\u00b9"), "path.invalid"),
-    "t09-stream": (write("d/a:b"), "path.invalid"),
-    "t09-signs": (write("a<b>|?*"), "path.invalid"),
-    "t10-return": (write("x\r.txt"), "path.invalid"),
-    "t10-direction": (write(f"x{RLO}gpj.exe"), "path.invalid"),
-    "t10-no-width": (write("x\u200by"), "path.invalid"),
-    "t10-escape": (write("x\x1b[31my"), "path.invalid"),
-    "t11-component": (write("x" * 256), "path.invalid"),
-    "t11-path": (write("/".join(["x" * 200] * 6)), "path.invalid"),
-    "t11-depth": (write("d/" * 500 + "x"), "path.invalid"),
+    "t06-a-file-for-a-link": (call("link"), "path.not_a_file"),
+    "t07-a-file-for-a-directory": (call("src"), "path.not_a_file"),
+    "t07-below-a-file": (call("a.txt/x"), "path.not_a_file"),
+    "t08-case": (call("readme.MD"), "path.exists"),
+    "t08-case-of-a-directory": (call("SRC/new.py"), "path.exists"),
+    "t08-alphabet": (call("re\u0430dme.md"), "path.exists"),
+    "t08-width": (call("\uff41.txt"), "path.exists"),
+    "t08-an-option": (call("-rf"), "path.invalid"),
+    "t08-composition": (call("e\u0301.txt"), "path.invalid"),
+    "t08-sharp-s": (call("STRASSE"), "path.exists"),
+    "t09-device": (call("CON"), "path.invalid"),
+    "t09-device-with-a-suffix": (call("d/aux.txt"), "path.invalid"),
+    "t09-device-in-superscript": (call("COM\u00b9"), "path.invalid"),
+    "t09-stream": (call("d/a:b"), "path.invalid"),
+    "t09-signs": (call("a<b>|?*"), "path.invalid"),
+    "t10-return": (call("x\r.txt"), "path.invalid"),
+    "t10-direction": (call(f"x{RLO}gpj.exe"), "path.invalid"),
+    "t10-no-width": (call("x\u200by"), "path.invalid"),
+    "t10-escape": (call("x\x1b[31my"), "path.invalid"),
+    "t11-component": (call("x" * 256), "path.invalid"),
+    "t11-path": (call("/".join(["x" * 200] * 6)), "path.invalid"),
+    "t11-depth": (call("d/" * 500 + "x"), "path.invalid"),
 }
 
 
 def test_t05_to_t12_are_refused_with_their_codes(repo: Path) -> None:
     reports = given(repo, {name: text for name, (text, _) in REFUSED.items()})
-    got = {name: codes(told) for name, told in reports.items()}
+    got = {name: errors(told) for name, told in reports.items()}
     assert got == {name: [code] for name, (_, code) in REFUSED.items()}
     assert git("rev-parse", "main", cwd=repo) == git("rev-parse", "trunk", cwd=repo)
 
@@ -291,5 +270,5 @@ def test_t13_deleting_what_is_denied_or_reviewed(tmp_path: Path) -> None:
     git("branch", "trunk", cwd=repo)
     write_config(repo, "version: 1\nmode: auto\ntarget: trunk\n")
     reports = given(repo, {path: deletions(repo, [path]) for path in names[:2]})
-    assert codes(reports["key.pem"]) == ["path.denied"]
+    assert errors(reports["key.pem"]) == ["path.denied"]
     assert reports["Makefile"]["state"] == "proposed"

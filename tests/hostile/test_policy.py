@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers.command import drop, patchq
+from tests.helpers.command import call, given, patchq
 from tests.helpers.gitrepo import (
     commit_files,
     git,
@@ -82,23 +81,18 @@ def repo(tmp_path: Path) -> Path:
 
 
 def write(path: str) -> str:
-    text = TEXT.get(Path(path).suffix, "x\n")
-    return json.dumps({"name": "write_file", "arguments": {"path": path, "content": text}})
+    return call(path, TEXT.get(Path(path).suffix, "x\n"))
 
 
-def given(repo: Path, paths: list[str], before: str = "") -> dict[str, dict[str, Any]]:
+def reports_on(repo: Path, paths: list[str], before: str = "") -> dict[str, dict[str, Any]]:
     """The reports on one response for each path, by the path; `before` begins each response."""
-    texts = {f"r{number}.md": before + write(path) for number, path in enumerate(paths)}
-    drop(repo / ".patchq", texts)
-    patchq("run", cwd=repo, code=None)
-    found = [json.loads(p.read_bytes()) for p in (repo / ".patchq").glob("*/*.report.json")]
-    git("fsck", "--strict", "--no-dangling", cwd=repo)
-    return {paths[int(told["source"]["name"][1:-3])]: told for told in found}
+    texts = {str(number): before + write(path) for number, path in enumerate(paths)}
+    return {paths[int(number)]: told for number, told in given(repo, texts).items()}
 
 
 def test_h05_h06_h08_h09_what_runs_or_instructs_waits_for_a_person(repo: Path) -> None:
     paths = [path for group in REVIEWED.values() for path in group]
-    reports = given(repo, paths)
+    reports = reports_on(repo, paths)
     assert len(reports) == len(paths)
     wrong = {
         path: (told["state"], [problem["code"] for problem in told["problems"]])
@@ -112,7 +106,7 @@ def test_h05_h06_h08_h09_what_runs_or_instructs_waits_for_a_person(repo: Path) -
 
 def test_h05_what_lands_unseen_is_source_prose_or_an_asset(repo: Path) -> None:
     write_config(repo, "version: 1\nmode: auto\ntarget: trunk\npaths: {review: ['!taken-out.*']}\n")
-    reports = given(repo, [*KINDS], f"---\nbase: {git('rev-parse', 'trunk', cwd=repo)}\n---\n")
+    reports = reports_on(repo, [*KINDS], f"---\nbase: {git('rev-parse', 'trunk', cwd=repo)}\n---\n")
     assert {path: told["state"] for path, told in reports.items()} == KINDS
     asking = {path for path, told in reports.items() for p in told["problems"] if p["code"] == ASKS}
     assert asking == {path for path, state in KINDS.items() if state == "proposed"}
@@ -120,7 +114,7 @@ def test_h05_what_lands_unseen_is_source_prose_or_an_asset(repo: Path) -> None:
 
 def test_h05_h07_the_gate_itself_and_secrets_by_name_are_denied(repo: Path) -> None:
     paths = [path for group in DENIED.values() for path in group]
-    reports = given(repo, paths)
+    reports = reports_on(repo, paths)
     codes = {path: [p["code"] for p in told["problems"]] for path, told in reports.items()}
     assert codes == {path: ["path.denied"] for path in paths}
 
@@ -128,7 +122,7 @@ def test_h05_h07_the_gate_itself_and_secrets_by_name_are_denied(repo: Path) -> N
 def test_h05_no_pattern_takes_the_gate_out(repo: Path) -> None:
     with operators_file(repo).open("a") as config:
         config.write("paths: {deny: ['!*', '!.patchq.yaml', '!/.patchq'], review: ['!*']}\n")
-    reports = given(repo, [".patchq.yaml", ".patchq/inbox/x.md", ".git/hooks/pre-commit"])
+    reports = reports_on(repo, [".patchq.yaml", ".patchq/inbox/x.md", ".git/hooks/pre-commit"])
     assert {told["state"] for told in reports.values()} == {"rejected"}
 
 
@@ -137,11 +131,8 @@ def test_h05_hooks_are_the_configurations_and_not_the_batchs(repo: Path) -> None
     with operators_file(repo).open("a") as added:
         added.write("paths: {review: ['!*.yml', '!*.yaml']}\n")
     config = "hooks:\n- {id: evil, stage: pre-commit, run: 'touch ../../evil; exit 1'}\n"
-    for number, path in enumerate(["sub/patchq.yml", "x/.patchq.yml", "hooks.yaml"]):
-        text = json.dumps({"name": "write_file", "arguments": {"path": path, "content": config}})
-        drop(repo / ".patchq", {f"x{number}.md": text})
-    patchq("run", cwd=repo)
-    found = [json.loads(p.read_bytes()) for p in (repo / ".patchq").glob("*/*.report.json")]
+    paths = ["sub/patchq.yml", "x/.patchq.yml", "hooks.yaml"]
+    found = given(repo, {f"x{n}": call(path, config) for n, path in enumerate(paths)}).values()
     assert {told["state"] for told in found} == {"applied"}
     assert {hook["id"] for told in found for hook in told["hooks"]} == {"gate"}
     assert not [*repo.parent.rglob("evil")]

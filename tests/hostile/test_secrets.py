@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from patchq.gate.report import logs, secrecy
-from tests.helpers.command import block, drop, patchq
+from tests.helpers.command import block, call, drop, patchq
 from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.helpers.stores import sql
 
@@ -24,10 +24,6 @@ KEYS = ("id", "target", "message", "author", "agent", "file")
 
 def header(key: str, value: str) -> str:
     return f"---\n{key}: {value}\n---\n" + block(f"new/{key}.txt", "", "x\n")
-
-
-def call(path: str) -> str:
-    return json.dumps({"name": "write_file", "arguments": {"path": path, "content": "x\n"}})
 
 
 REFUSED = {

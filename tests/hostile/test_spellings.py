@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq
+from tests.helpers.command import block, call, given, patchq
 from tests.helpers.gitrepo import git, make_repo
 
 Way = Callable[[str], str]
@@ -97,13 +97,13 @@ def repo(tmp_path: Path) -> Path:
 
 def landed(repo: Path, responses: dict[str, str]) -> dict[str, list[str]]:
     """The paths that each response would change, for those that are not refused."""
-    drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
-    patchq("run", cwd=repo, code=None)
-    git("fsck", "--strict", "--no-dangling", cwd=repo)
-    reports = [json.loads(p.read_bytes()) for p in (repo / ".patchq").glob("*/*.report.json")]
+    reports = given(repo, responses)
     assert len(reports) == len(responses)
-    return {told["source"]["name"][:-3]: [*_changed(repo, told)]
-            for told in reports if told["state"] != "rejected"}  # fmt: skip
+    return {
+        name: [*_changed(repo, told)]
+        for name, told in reports.items()
+        if told["state"] != "rejected"
+    }
 
 
 def _changed(repo: Path, told: dict[str, str]) -> Iterator[str]:
@@ -149,8 +149,7 @@ def test_t09_a_blank_at_a_lines_end_is_none_of_the_path(repo: Path) -> None:
 def test_t01_t09_the_hint_names_the_path_that_was_meant(
     repo: Path, path: str, likely: str | None
 ) -> None:
-    text = json.dumps({"name": "write_file", "arguments": {"path": path, "content": "x\n"}})
-    told = patchq("--json", "check", "-", cwd=repo, stdin=text, code=1).json()
+    told = patchq("--json", "check", "-", cwd=repo, stdin=call(path), code=1).json()
     (problem,) = told["problems"]
     assert problem["code"] in ("path.invalid", "path.outside")
     assert problem["hint"].startswith("write it as ") == (likely is not None)

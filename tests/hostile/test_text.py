@@ -12,7 +12,6 @@ import json
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,7 +22,7 @@ from patchq.core.text import quote
 from patchq.gate.report import secrecy
 from tests.gate.hooks.test_builtin import SECRETS
 from tests.gate.report.test_page import outside_of_quotations
-from tests.helpers.command import block, drop, patchq
+from tests.helpers.command import block, call, drop, errors, given, patchq
 from tests.helpers.effort import effort
 from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
 
@@ -47,25 +46,8 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
-def given(repo: Path, responses: dict[str, str | bytes]) -> dict[str, dict[str, Any]]:
-    """The reports on responses, by their names; the repository is sound afterwards."""
-    drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
-    patchq("run", cwd=repo, code=None)
-    git("fsck", "--strict", "--no-dangling", cwd=repo)
-    found = [json.loads(p.read_bytes()) for p in (repo / ".patchq").glob("*/*.report.json")]
-    return {told["source"]["name"].removesuffix(".md"): told for told in found}
-
-
-def codes(report: dict[str, Any]) -> list[str]:
-    return [problem["code"] for problem in report["problems"] if problem["severity"] == "error"]
-
-
 def front(*lines: str) -> str:
     return "\n".join(["---", *lines, "---", block("a.txt", "two\n", "2\n")])
-
-
-def call(**arguments: object) -> str:
-    return json.dumps({"name": "write_file", "arguments": arguments})
 
 
 def raw(path: str, text: str) -> str:
@@ -119,9 +101,9 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
 def test_p01_p02_p04_p05_p06_p09_are_refused_with_their_codes(repo: Path) -> None:
     reports = given(repo, {name: text for name, (text, _) in REFUSED.items()})
     wrong = {
-        name: codes(reports[name])
+        name: errors(reports[name])
         for name, (_, code) in REFUSED.items()
-        if not codes(reports[name]) or not all(code in found for found in codes(reports[name]))
+        if not errors(reports[name]) or not all(code in found for found in errors(reports[name]))
     }
     assert wrong == {}
     assert git("rev-parse", "main", cwd=repo) == git("rev-parse", "trunk", cwd=repo)
@@ -178,7 +160,7 @@ def test_p05_p06_a_file_that_is_a_bomb_to_its_language_is_judged_or_left_alone()
 
 def test_p07_nothing_is_decompressed(repo: Path) -> None:
     packed = base64.b64encode(gzip.compress(b"\0" * 30_000_000)).decode()
-    told = given(repo, {"zip": call(path="zip.txt", content=f"{packed}\n")})["zip"]
+    told = given(repo, {"zip": call("zip.txt", f"{packed}\n")})["zip"]
     assert told["state"] == "applied"
     assert git("show", "trunk:zip.txt", cwd=repo) == packed
 
@@ -189,7 +171,7 @@ def test_p08_what_stands_beside_an_edit_keeps_its_bytes(repo: Path) -> None:
         {
             "crlf": block("crlf.txt", "two\n", "2\n"),
             "bom": block("bom.txt", "two\n", "2\n"),
-            "mixed": call(path="mixed.txt", content="a\r\nb\rc\nd"),
+            "mixed": call("mixed.txt", "a\r\nb\rc\nd"),
         },
     )
     assert blob(repo, "crlf.txt") == "one\r\n2\r\nlast"
@@ -231,7 +213,7 @@ def test_g10_no_author_breaks_out_of_the_commits_header(repo: Path, author: str)
     with operators_file(repo).open("a") as config:
         config.write("commit: {author_from_response: true}\n")
     told = given(repo, {"g10": front(f'author: "{author}"')})["g10"]
-    assert codes(told) == ["frontmatter.value"]
+    assert errors(told) == ["frontmatter.value"]
     text = "From: A <a@x>\\nB <b@x>\nSubject: [PATCH] x\r\n\n"
     given(repo, {"mail": text + "--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-b = 1\n+b = 2\n"})
     heads = git("cat-file", "-p", "trunk", cwd=repo).split("\n\n")[0].split("\n")
@@ -290,8 +272,8 @@ BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj"
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 KEY = f"-----BEGIN PRIVATE KEY-----\n{BODY}\n{BODY[::-1]}\n-----END PRIVATE KEY-----\n"
 HELD: dict[str, str] = {
-    "token": call(path="n.py", content=f"t = '{TOKEN}'\n"),
-    "key": call(path="n.txt", content=KEY),
+    "token": call("n.py", f"t = '{TOKEN}'\n"),
+    "key": call("n.txt", KEY),
     "edit": block("b.py", "b = 1\n", f"b = '{TOKEN}'\n"),
     "message": front(f"message: use {TOKEN}"),
     "prose": f"The token is {TOKEN}, as you said.\n\n" + block("a.txt", "two\n", "2\n"),
@@ -307,7 +289,7 @@ def test_h07_what_holds_a_secret_is_refused_without_any_hook_and_not_repeated(re
     reports = given(repo, dict(HELD))
     assert {told["state"] for told in reports.values()} == {"rejected"}
     for name in ("token", "key", "edit", "message", "prose"):
-        assert set(codes(reports[name])) == {"edit.secret"}, name
+        assert set(errors(reports[name])) == {"edit.secret"}, name
     shown = [patchq(*word, cwd=repo).out for word in (["log"], ["status"], ["--json", "log"])]
     shown += [patchq("show", told["id"], cwd=repo).out for told in reports.values()]
     shown += [path.read_text() for path in (repo / ".patchq").rglob("*.report.*")]
@@ -356,7 +338,6 @@ INNOCENT = {
 
 def test_h07_what_is_no_secret_beyond_doubt_lands(repo: Path) -> None:
     texts: dict[str, str | bytes] = {
-        f"r{number}": call(path=f"n{number}.txt", content=text)
-        for number, text in enumerate(INNOCENT.values())
+        f"r{number}": call(f"n{number}.txt", text) for number, text in enumerate(INNOCENT.values())
     }
     assert {told["state"] for told in given(repo, texts).values()} == {"applied"}
