@@ -47,8 +47,7 @@ LINES: dict[str, Way] = {
     "diff-create": lambda path: diff("/dev/null", f"b/{path}", "@@ -0,0 +1 @@\n+x"),
     "diff-delete": lambda path: diff(f"a/{path}", "/dev/null", "@@ -1 +0,0 @@\n-one"),
     "diff-rename-to": lambda path: (
-        f"diff --git a/here.txt b/{path}\nrename from here.txt\nrename to {path}\n"
-    ),
+        f"diff --git a/here.txt b/{path}\nrename from here.txt\nrename to {path}\n"),
     "v4a-create": lambda path: patch(f"*** Add File: {path}", "+x"),
     "v4a-edit": lambda path: patch(f"*** Update File: {path}", "-one", "+two"),
     "v4a-delete": lambda path: patch(f"*** Delete File: {path}"),

@@ -78,23 +78,18 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "p05-keys": (front("id: x", *(f"k{number}: 1" for number in range(5_000))), "frontmatter"),
     "p06-duplicate-key": (
         '{"edits": [{"old_str": "two", "old_str": "x", "new_str": "y", "path": "a.txt"}]}',
-        "unreadable_edit",
-    ),
+        "unreadable_edit"),
     "p06-no-number": (
         '{"name": "insert", "arguments": {"path": "a.txt", "insert_line": NaN, "new_str": "y"}}',
-        "unreadable_edit",
-    ),
+        "unreadable_edit"),
     "p06-huge-number": (f'{{"path": "a.txt", "insert_line": {"9" * 100_000}, "new_str": "y"}}',
         "unreadable_edit"),
     "p06-depth": (f'{{"old_str": {DEEP}', "response"),
     "p09-overlap": (
         block("a.txt", "one\ntwo\n", "1\n2\n") + block("a.txt", "two\nthree\n", "2\n3\n"),
-        "conflict.overlap",
-    ),
+        "conflict.overlap"),
     "p09-edit-of-a-deleted-file": (
-        "b.py\n<<<<<<< DELETE\n>>>>>>> DELETE\n" + block("b.py", "b = 1\n", "b = 2\n"),
-        "conflict",
-    ),
+        "b.py\n<<<<<<< DELETE\n>>>>>>> DELETE\n" + block("b.py", "b = 1\n", "b = 2\n"), "conflict"),
 }  # fmt: skip
 
 
@@ -279,8 +274,7 @@ HELD: dict[str, str] = {
     "prose": f"The token is {TOKEN}, as you said.\n\n" + block("a.txt", "two\n", "2\n"),
     "beside-another-error": block("a.txt", "nowhere\n", f"{TOKEN}\n") + KEY,
     "described": json.dumps(
-        {"edits": [{"path": "a.txt", "old_str": "no", "new_str": "x", "description": TOKEN}]}
-    ),
+        {"edits": [{"path": "a.txt", "old_str": "no", "new_str": "x", "description": TOKEN}]}),
     "unreadable": f"<<<<<<< SEARCH {TOKEN}\n",
 }  # fmt: skip
 

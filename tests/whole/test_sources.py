@@ -162,12 +162,10 @@ def edit(type: str, kind: str, selected: str, content: str | None = None) -> dic
 SCRIPTS = {
     "simple function replacement": (
         (edit("replace", "function_definition", "def one():", "def one():\n    return 10\n"),),
-        ORIGINAL.replace("return 1\n", "return 10\n"),
-    ),
+        ORIGINAL.replace("return 1\n", "return 10\n")),
     "line insertion after anchor": (
         (edit("insert_after", "import_statement", "import os", "import sys\n"),),
-        ORIGINAL.replace("import os\n", "import os\nimport sys\n"),
-    ),
+        ORIGINAL.replace("import os\n", "import os\nimport sys\n")),
     "multiple edits in sequence": (
         (
             edit("insert_before", "line_pattern", "    return 1", "    # one\n"),
@@ -354,9 +352,7 @@ BLOCKS: dict[str, tuple[str, dict[str, str | None]]] = {
     "exact": (ONE, TEN),
     "whitespace-normalized": (block("a.py", "    return 1  \n", "    return 10\n"), TEN),
     "indent-normalized": (
-        block("a.py", "  def one():\n      return 1\n", "  def one():\n      return 10\n"),
-        TEN,
-    ),
+        block("a.py", "  def one():\n      return 1\n", "  def one():\n      return 10\n"), TEN),
 }  # fmt: skip
 
 

@@ -12,10 +12,8 @@ SOURCES = {
     "js": ("a.js", "import a from 'b';\n@dec\nexport class A {\n  m(x) {\n    return 1;\n  }\n}\n",
         {("class_definition", "A", 1, 7, 2, 3), ("function_definition", "m", 3, 6, 3, 4)}),
     "ts": (
-        "a.ts",
-        "export interface I {\n  a: number;\n}\nfunction f(\n  x: number,\n): void {\n}\n",
-        {("class_definition", "I", 0, 3, 0, 1), ("function_definition", "f", 3, 7, 3, 6)},
-    ),
+        "a.ts", "export interface I {\n  a: number;\n}\nfunction f(\n  x: number,\n): void {\n}\n",
+        {("class_definition", "I", 0, 3, 0, 1), ("function_definition", "f", 3, 7, 3, 6)}),
     "go": (
         "a.go",
         "package a\n\nfunc (t *T) M() int {\n\treturn 1\n}\n\ntype T struct {\n\ta int\n}\n",
@@ -24,10 +22,8 @@ SOURCES = {
     "rust": ("a.rs", "#[inline]\nfn f() -> i32 {\n    1\n}\n\nimpl T {\n    fn m(&self) {}\n}\n",
         {("function_definition", "f", 0, 4, 1, 2), ("class_definition", "T", 5, 8, 5, 6)}),
     "java": (
-        "A.java",
-        "class A {\n    @Override\n    public int m() {\n        return 1;\n    }\n}\n",
-        {("function_definition", "m", 1, 5, 2, 3), ("class_definition", "A", 0, 6, 0, 1)},
-    ),
+        "A.java", "class A {\n    @Override\n    public int m() {\n        return 1;\n    }\n}\n",
+        {("function_definition", "m", 1, 5, 2, 3), ("class_definition", "A", 0, 6, 0, 1)}),
     "c": (
         "a.c",
         "#include <a.h>\nint *f(int a)\n{\n    return 0;\n}\n",
