@@ -89,6 +89,12 @@ def test_default_path_stands_in_for_the_first(text: str) -> None:
     assert read(text, "src/a.py").edits[0].path == "src/a.py"
 
 
+@pytest.mark.parametrize("text", [f"Hello.\n{BLOCK}", f"It's 'x'.\n\n{CREATION}"])
+def test_the_first_block_needs_a_path(text: str) -> None:
+    (problem,) = read(text).problems
+    assert "alone on the line before `<<<<<<< SEARCH`" in f"{problem.message} {problem.hint}"
+
+
 def test_default_path_is_not_taken_under_another_one() -> None:
     assert read(f"Change src/none.py:\n{BLOCK}", "src/a.py").edits == ()
 

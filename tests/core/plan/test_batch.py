@@ -56,6 +56,7 @@ def test_what_is_ambiguous_on_the_base_stays_so() -> None:
         ("a\nb\n", [("a\n", "b\n"), ("b\n", "c\n")], "b\nc\n"),
         ("a\n", [("a\n", "b\n"), ("b\n", "a\n"), ("a\n", "b\n")], None),
         ("a\n", [("a\n", "x\n"), ("x\n", "y\n"), ("a\n", "a\nz\n")], "y\nz\n"),
+        ("a\nb\n", [("b\n", "B\n"), ("a\n", "a\n1\n")], "a\n1\nB\n"),
         ("a\nb\n", [("a\nb\n", "A\nB\n"), ("a\n", "a\n1\n")], None),
         ("a\nb\n", [("a\n", "a\n1\n"), ("a\nb\n", "A\nB\n")], None),
         ("a\nb\n", [("a\n", "a\n1\n"), ("b\n", "1\nb\n")], None),
@@ -67,6 +68,7 @@ def test_what_is_ambiguous_on_the_base_stays_so() -> None:
         "two insertions in the other order", "a quote of what another wrote", "overlapping quotes",
         "between two changes", "one goes on where the other ends", "in what is left out",
         "each finds the base", "there and back and there", "the border of a folded edit",
+        "insertion before a replaced line",
         "an insertion inside", "round an insertion", "one insertion or two", "a part of another",
     ],
 )  # fmt: skip

@@ -173,6 +173,7 @@ def test_what_was_not_searched_is_not_said_to_be_nowhere() -> None:
     [
         (Replace("a\n", "b\n"), Missed("none"), "match.none", None),
         (Replace("a\n", "b\n"), Missed("ambiguous", places=PLACES), "match.ambiguous", 3),
+        (Replace("a\n", "b\n"), Missed("unwritable", places=PLACES), "match.none", 3),
         (ReplaceText("a", "b", 2, True), Missed("count", detail="3"), "match.count", None),
         (Occurrences("a", "b", (9,)), Missed("count", detail="3"), "match.none", None),
         (ANCHORED, Missed("invented"), "anchor.invented", None),
