@@ -182,7 +182,6 @@ class Git(Struct, frozen=True):
         streams: tuple[int, int, int] = (subprocess.DEVNULL,) * 3,
         keep: Sequence[int] = (),
     ) -> subprocess.Popen[bytes]:
-        """Start it in the background; `OSError` where that fails."""
         environment = self.environment
         if index is not None:
             environment = {**(environment or os.environ), "GIT_INDEX_FILE": str(index)}

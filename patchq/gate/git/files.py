@@ -170,7 +170,6 @@ def append(fd: int, data: bytes) -> None:
 
 @cache
 def boot() -> str:
-    """Which start of the machine this is; empty where it does not say."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return ""

@@ -58,7 +58,6 @@ class Identity(Struct, frozen=True):
     offset: int = 0
 
     def __str__(self) -> str:
-        """As in a commit's header and in a reflog."""
         sign, minutes = "-" if self.offset < 0 else "+", abs(self.offset)
         zone = f"{sign}{minutes // 60:02}{minutes % 60:02}"
         return f"{self.name} <{self.email}> {self.when} {zone}"

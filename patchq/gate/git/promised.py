@@ -60,8 +60,6 @@ def _lacks_trees(gitdir: str) -> bool:
 
 
 class Promised:
-    """Fetches what is missing, with more at once the more is asked for."""
-
     def __init__(
         self, trees: Trees, has: Callable[[str], bool], remotes: Sequence[str], git: Git
     ) -> None:

@@ -126,8 +126,6 @@ def _loose(commondir: Path, name: str) -> str | None:
 
 
 class PackedRefs:
-    """The entries of `packed-refs`, by their full names."""
-
     def __init__(self, path: str, data: bytes) -> None:
         lines = [line for line in data.splitlines(keepends=True) if line[:1] not in b"#^"]
         entries = [_ENTRY.fullmatch(line) for line in lines]

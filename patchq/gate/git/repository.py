@@ -170,7 +170,6 @@ class Repository:
         return ref_values(self.commondir, prefix)
 
     def branches(self, prefix: str) -> dict[str, str]:
-        """Short name -> tip of the branches under `prefix` (`"patchq/"`; empty: all)."""
         refs = self.refs(f"refs/heads/{prefix}")
         return {name.removeprefix("refs/heads/"): tip for name, tip in refs.items()}
 
@@ -311,7 +310,6 @@ class Repository:
         return self._object(oid).read_raw() if kept is None else kept
 
     def size(self, oid: str) -> int:
-        """Return the bytes that an object has; its content is not read."""
         if self.promised is not None:
             self.promised.fetch([oid])
         try:
@@ -452,7 +450,6 @@ class CommitTree(Struct, frozen=True):
         return self.repo.trees.names(leaf[1]) if leaf and leaf[0] == TREE else ()
 
     def paths(self) -> Iterator[str]:
-        """Every file's path, in git's order, lazily."""
         return file_paths(self.repo.raw, self.root)
 
     def listing(self) -> Listing:

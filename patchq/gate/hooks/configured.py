@@ -112,7 +112,6 @@ class Step(Struct, frozen=True):
     trusted: bool = False
 
     def wants(self, paths: Iterable[str]) -> bool:
-        """True if the hook is for one of the changed paths."""
         return not self.hook.files or any(map(matcher(self.hook.files), paths))
 
 
@@ -136,12 +135,10 @@ class Steps(Struct, frozen=True):
 
     @property
     def judges(self) -> Steps:
-        """The hooks that are functions of this process, and cost nothing."""
         return Steps(pre_apply=tuple(step for step in self.pre_apply if step.judge is not None))
 
     @property
     def before(self) -> bool:
-        """True if a hook is to be asked before a commit lands."""
         return bool(self.pre_apply or self.fixes or self.pre_commit)
 
     @property
@@ -240,7 +237,6 @@ def name_in(run: str) -> str | None:
 
 
 def script(name: str) -> Path | None:
-    """The script, an executable file; None if patchq ships none of that name."""
     return directory() / name if name in SUMMARIES else None
 
 

@@ -48,11 +48,6 @@ _SECRET = "edit.secret:"
 Fixed = Mapping[str, tuple[bytes, bool] | None]
 
 
-def processors() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class HookInput(Struct, frozen=True):
     """A batch and its candidate as hooks may know them, in plain values, ids in hex."""
 
@@ -86,7 +81,8 @@ class Engine:
         self._root, self._store, self._home = root, store, home
         self._passes = Shelf(root.parent, "pass", _MOST_PASSES)
         self.troubles = Troubles(root.parent)
-        self._free = BoundedSemaphore(processors())
+        mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        self._free = BoundedSemaphore(mine or 1)
         # Has git in a hook find the repository's other hooks, as `pre-applypatch` likes to.
         self._git_env = {
             "GIT_CONFIG_COUNT": "1",

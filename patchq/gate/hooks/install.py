@@ -43,7 +43,6 @@ _NO_HOOKS = re.compile(r"(?m)^hooks:[ \t]*(?:\[[ \t]*\]|~|null)?(?P<comment>[ \t
 
 
 def is_enabled(config: Config, name: str = configured.GATE) -> bool:
-    """Return True if the configuration runs the shipped hook of that name."""
     return any(hook.run == configured.PREFIX + name for hook in config.hooks)
 
 
@@ -72,7 +71,6 @@ SETTINGS = {"receive.procReceiveRefs": "refs/for", "receive.advertisePushOptions
 
 
 def to_set_up(directory: Path) -> list[str]:
-    """Return the keys of the settings that are still to be made."""
     return [key for key, value in SETTINGS.items() if value not in _settings(directory, key)]
 
 
@@ -90,7 +88,6 @@ def take_down(directory: Path, keys: Iterable[str]) -> None:
 
 
 def _settings(directory: Path, key: str) -> list[str]:
-    """Return the values that the repository's own configuration has for it."""
     done = Git(directory=directory).run("config", "--local", "--get-all", key)
     return done.text.splitlines()
 
@@ -102,8 +99,6 @@ MARK = "# Made by `patchq hooks install --git`"
 
 
 class HookFile(Struct, frozen=True):
-    """One hook's file, which need not exist."""
-
     name: str
     file: Path
 

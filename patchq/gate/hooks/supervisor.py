@@ -22,7 +22,6 @@ _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
 def main(*argv: str) -> None:
-    """Run the command to its end, then end all that it leaves."""
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
         libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -85,7 +85,6 @@ def slot(root: Path, store: Path, tree: str = "") -> Iterator[Slot]:
 
 
 def remove(path: Path) -> None:
-    """Remove a directory with all that is in it, whatever their modes."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     shutil.rmtree(path, ignore_errors=True)

@@ -132,5 +132,4 @@ def head_commit(repo: Repository) -> str | None:
 
 
 def refuse(home: Home) -> UsageError:
-    """Return the refusal of a checked-out branch that agents write."""
     return UsageError(f"{home.branch} is checked out, and agents write that branch", _ANOTHER)

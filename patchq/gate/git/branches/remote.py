@@ -74,8 +74,6 @@ _CUT_OFF = re.compile(r"(?i)hung up|disconnect|early eof|rpc failed|broken pipe|
 
 
 class PushAnswer(Struct, frozen=True):
-    """The outcome of a push, with the words for it."""
-
     kind: Kind
     words: str = ""
 
