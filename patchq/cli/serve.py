@@ -356,7 +356,7 @@ def forge(args: Namespace) -> int:
     sync = opening.synced(args, gate)
     context = gate.context(targeted=True, writes=args.what == "sync")
     if args.what == "check":
-        from patchq.forge.check import findings
+        from patchq.forge.connect import findings
 
         found = findings(sync.forge, context.config.forge, context.target)
         lines = [f"{level:<5} {text}" for level, text in found]
@@ -365,7 +365,7 @@ def forge(args: Namespace) -> int:
     if args.once or args.dry_run:
         sync.rounds(gate, dry_run=args.dry_run)
         return 0
-    from patchq.forge.serve import serve
+    from patchq.forge.sync import serve
     from patchq.gate.api.shared import SharedGate
 
     serve(SharedGate(opening.options(args)), sync, args.log)

@@ -73,7 +73,6 @@ def failures(
 
 
 def patiently(ask: Callable[[], T], pause: float) -> T:
-    """Return the answer, asked for again as long as the forge is away."""
     while True:
         try:
             return ask()
@@ -91,7 +90,6 @@ def _checks(forge: Project, commit: str) -> Sequence[CommitCheck]:
 
 
 def _required(forge: Project, target: str) -> list[str]:
-    """Return the names of the checks that the protection of the target requires."""
     return [name for name in forge.rights(target).required or () if name != CONTEXT]
 
 

@@ -1,4 +1,4 @@
-"""The forge that the configuration names: its address, the project, and the token."""
+"""The forge that the configuration names: its address, project and token, and what they lack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import httpx2
 
 from patchq.forge import github
-from patchq.forge.contract import Project
+from patchq.forge.contract import CONTEXT, Project
 from patchq.forge.gitlab import GitLab
 from patchq.forge.wire import Wire
 from patchq.gate.config.schema import Config, Forge
@@ -105,3 +105,24 @@ def _printed(command: str) -> str:
             "`forge.token_command` prints no token", "run it by hand to see what is wrong"
         )
     return token
+
+
+def findings(forge: Project, section: Forge, target: str) -> list[tuple[str, str]]:
+    """Return levels (`ok`, `todo`) with what was found."""
+    rights = forge.rights(target)
+    found = [("ok", f"the token belongs to {rights.login or 'an app'}")]
+    if rights.can_write:
+        found.append(("ok", "it may write to the project"))
+    else:
+        found.append(("todo", "it may not write to the project: give it pull requests, statuses"))
+    if forge.wire.expires:
+        found.append(("ok", f"it expires at {forge.wire.expires}"))
+    if rights.required is None:
+        found.append(("ok", f"the protection of {target} is not shown to this token"))
+    elif CONTEXT in rights.required:
+        found.append(("ok", f"{target} requires the status {CONTEXT}"))
+    else:
+        found.append(("todo", f"{target} does not require the status {CONTEXT}"))
+    if section.on_approve == "none":
+        found.append(("ok", "approvals are shown, and accept nothing (`forge.on_approve`)"))
+    return found

@@ -20,8 +20,6 @@ _VERBS = ("accept", "send-back")
 
 
 class PullRequest(Struct, frozen=True):
-    """A pull request of a branch of this project."""
-
     number: int
     url: str
     branch: str
@@ -79,8 +77,6 @@ class Conversation(Struct, frozen=True):
 
 
 class CommitStatus(Struct, frozen=True):
-    """The state of a commit for its reviewers, in few words."""
-
     state: StatusState
     text: str
 
@@ -94,8 +90,6 @@ class Rights(Struct, frozen=True):
 
 
 class CommitCheck(Struct, frozen=True):
-    """The last state of one check of a commit, and its address."""
-
     name: str
     state: CheckState
     url: str

@@ -153,7 +153,6 @@ class GitHub:
         return Conversation(tuple(_threads(comments, known)), tuple(remarks), conflicts)
 
     def _threads(self, number: int) -> tuple[bool, dict[str, _State]]:
-        """Return if the request cannot be merged, and its threads by their first comments."""
         after, found = None, dict[str, _State]()
         while True:
             named = {"owner": self._owner, "name": self._name, "number": number}
@@ -168,19 +167,14 @@ class GitHub:
             after = page["endCursor"]
 
     def may(self, login: str) -> bool:
-        try:
-            found = self.wire.get(f"{self._at}/collaborators/{quote(login, safe='')}/permission")
-        except Absent:
-            return False
-        return found["permission"] in ("admin", "write")
+        found = self.wire.find(f"{self._at}/collaborators/{quote(login, safe='')}/permission")
+        return found.get("permission") in ("admin", "write")
 
     def is_member(self, team: str, login: str) -> bool:
         organisation, _, name = team.partition("/")
         path = f"orgs/{quote(organisation)}/teams/{quote(name)}/memberships"
-        try:
-            return bool(self.wire.get(f"{path}/{quote(login, safe='')}")["state"] == "active")
-        except Absent:
-            return False
+        found = self.wire.find(f"{path}/{quote(login, safe='')}")
+        return bool(found.get("state") == "active")
 
     def reply(self, number: int, thread: Thread, text: str) -> None:
         path = f"{self._at}/pulls/{number}/comments/{thread.reply_to}/replies"
@@ -224,7 +218,6 @@ class GitHub:
 
 
 def _contexts(rules: Sequence[Any]) -> Iterator[str]:
-    """Yield the checks that rulesets require."""
     for rule in rules:
         for check in (rule.get("parameters") or {}).get("required_status_checks", ()):
             yield check["context"]
@@ -263,7 +256,6 @@ def _review(review: Any) -> Remark:
 
 
 def _threads(comments: Sequence[Any], known: dict[str, _State]) -> Iterator[Thread]:
-    """Yield comments with those that answer them; `known` says which are resolved."""
     groups: dict[int, list[Any]] = {}
     for comment in comments:
         groups.setdefault(comment.get("in_reply_to_id") or comment["id"], []).append(comment)

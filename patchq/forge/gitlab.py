@@ -124,7 +124,6 @@ class GitLab:
     def _decisions(
         self, request: Any, signs: Sequence[Any], notes: Sequence[Remark]
     ) -> Iterator[Remark]:
-        """Yield the approvals and requests for changes that stand."""
         at = f"{self._requests}/{request['iid']}"
         versions = self.wire.every(f"{at}/versions")
         standing: list[tuple[Stance, Any]] = [
@@ -159,10 +158,8 @@ class GitLab:
         """Return True for an account of a program, or of nobody; it is asked for once."""
         id = user["id"]
         if id not in self._bots:
-            try:
-                self._bots[id] = bool(self.wire.get(f"users/{id}").get("bot"))
-            except Absent:
-                self._bots[id] = True
+            found = self.wire.find(f"users/{id}")
+            self._bots[id] = not found or bool(found.get("bot"))
         return self._bots[id]
 
     def may(self, login: str) -> bool:
@@ -174,10 +171,7 @@ class GitLab:
     def _level(self, of: str, login: str) -> int:
         """Return the access level in a project or a group; 0 for who is none of its members."""
         found = self.wire.get("users", username=login)
-        try:
-            member = self.wire.get(f"{of}/members/all/{found[0]['id']}") if found else {}
-        except Absent:
-            return 0
+        member = self.wire.find(f"{of}/members/all/{found[0]['id']}") if found else {}
         return int(member["access_level"]) if member.get("state") == "active" else 0
 
     def reply(self, number: int, thread: Thread, text: str) -> None:

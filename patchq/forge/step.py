@@ -1,21 +1,31 @@
 """One step of a round: what is there of a proposal, and what is to be done about it.
 
-Values in, actions out: nothing here asks the forge, the queue or git.
+Values in, actions out: nothing here asks the queue or git, and the forge only whose word counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.forge import words
-from patchq.forge.contract import CommitStatus, Conversation, PullRequest, Remark, Thread, seconds
-from patchq.forge.people import Deciders
-from patchq.forge.writing import Action, Writer, note
+from patchq.forge.actions import Action, Writer, note
+from patchq.forge.contract import (
+    CommitStatus,
+    Conversation,
+    Project,
+    PullRequest,
+    Remark,
+    Thread,
+    seconds,
+)
+from patchq.forge.proposals import Proposal
+from patchq.gate.config.schema import Forge
 from patchq.gate.git import records
-from patchq.gate.report.schema import CommittedReport, Report, waits_for_its_agent
+from patchq.gate.report.schema import Report, waits_for_its_agent
 from patchq.gate.review.accept import Accept
 from patchq.gate.review.decide import Discard
 from patchq.gate.review.errands import Errand, TakeBack
@@ -27,24 +37,20 @@ LANDED = frozenset({"accepted", "applied", "reverted"})
 
 
 def push(root: str, commit: str) -> Action:
-    """Have the copy of a proposal end at a commit."""
     return Action(f"push {records.branch(root)} at {commit[:12]}", lambda to: to.push(root, commit))
 
 
 def remove(root: str) -> Action:
-    """Delete the copy of a proposal that is decided."""
     return Action(f"delete {records.branch(root)} there", lambda to: to.push(root, None))
 
 
 def edit(number: int, what: dict[str, str]) -> Action:
-    """Set fields of a request."""
     is_end = what.get("state") == "closed"
     line = f"close #{number}" if is_end else f"edit #{number}: {', '.join(what)}"
     return Action(line, lambda to: to.forge.edit(number, **what), number)
 
 
 def reply(number: int, thread: Thread, text: str, key: str) -> Action:
-    """Answer in a thread."""
     signed = words.signed(text, key)
     return Action(
         f"answer in {thread.path} of #{number}: {text}",
@@ -54,7 +60,6 @@ def reply(number: int, thread: Thread, text: str, key: str) -> Action:
 
 
 def resolve(number: int, thread: Thread) -> Action:
-    """Resolve a thread."""
     return Action(
         f"resolve the thread in {thread.path} of #{number}",
         lambda to: to.forge.resolve(thread),
@@ -63,7 +68,6 @@ def resolve(number: int, thread: Thread) -> Action:
 
 
 def set_status(commit: str, status: CommitStatus) -> Action:
-    """Set patchq's status of a commit."""
     return Action(
         f"status of {commit[:12]}: {status.state}, {status.text}",
         lambda to: to.set_status(commit, status),
@@ -71,40 +75,39 @@ def set_status(commit: str, status: CommitStatus) -> Action:
 
 
 def decide(line: str, number: int, errand: Errand) -> Action:
-    """Carry out here what people decided there."""
     return Action(line, lambda to: to.decide(errand), number, decides=True)
 
 
-# ---------------------------------------------------------------- what is there
+# ---------------------------------------------------------------- people who decide
 
 
-class Copy(Struct, frozen=True):
-    """The copy of a proposal on the remote: its commit, and all that were pushed from here."""
+class Deciders(Struct, frozen=True):
+    """People who decide, and what their word does; `named` are accounts of `forge.people`.
 
-    root: str
-    there: str | None
-    pushed: frozenset[str]
+    `alone`: no other process serves the queue, so this one lands what it accepts.
+    """
+
+    me: str
+    section: Forge
+    alone: bool
+    may: Callable[[str], bool]
+    is_named: Callable[[str], bool]
 
 
-class Proposal(Struct, frozen=True):
-    """A proposal, and how it is to look; `known` are origins and texts of all comments so far."""
+def rules_of(forge: Project, section: Forge, me: str, alone: bool) -> Deciders:
+    """Return whose word counts, as the forge knows these accounts now."""
+    logins = {one.casefold() for one in section.people if "/" not in one}
+    teams = [one for one in section.people if "/" in one]
 
-    report: CommittedReport
-    commit: str
-    copy: Copy
-    base: str
-    title: str
-    block: str
-    mark: words.Mark
-    known: frozenset[tuple[str, str]]
-    same: Callable[[str], bool]
-    """True of a commit that makes the same change."""
-    draft: Callable[[Thread | None, Remark], DraftComment]
-    """Returns a comment with its lines as they are in the proposal."""
+    @lru_cache
+    def is_named(login: str) -> bool:
+        return login.casefold() in logins or any(forge.is_member(team, login) for team in teams)
 
-    @property
-    def id(self) -> str:
-        return self.report.id
+    @lru_cache
+    def may(login: str) -> bool:
+        return is_named(login) if section.people else forge.may(login)
+
+    return Deciders(me, section, alone, may, is_named)
 
 
 # ---------------------------------------------------------------- steps
@@ -171,7 +174,6 @@ def _edits(proposal: Proposal, request: PullRequest) -> dict[str, str]:
 
 
 def _answers(proposal: Proposal, number: int, talk: Conversation) -> Iterator[Action]:
-    """Yield a reply for each thread that the proposal answers."""
     review = proposal.report.review
     comments = {one.origin: one for one in review.comments if one.origin} if review else {}
     for thread in talk.threads:
@@ -218,7 +220,6 @@ def send_back(
     talk: Conversation,
     rules: Deciders,
 ) -> Action:
-    """Send a proposal back with remarks, and with what is open on lines."""
     id, by, number = proposal.id, new[-1].by, request.number
     remarks = list(_comments(new, proposal, talk, request, rules))
     drafts = tuple(proposal.draft(thread, remark) for thread, remark in remarks)
@@ -231,7 +232,6 @@ def _count(drafts: Sequence[DraftComment]) -> str:
 
 
 def merge(proposal: Proposal, request: PullRequest, rules: Deciders) -> Iterator[Action]:
-    """Yield the merge of what was accepted, where the forge alone may land it."""
     ready = request.base == proposal.report.target and proposal.same(request.head)
     if proposal.report.boarded and rules.section.land == "merge" and ready:
         line = f"merge #{request.number}"
@@ -242,7 +242,6 @@ def merge(proposal: Proposal, request: PullRequest, rules: Deciders) -> Iterator
 def _latest(
     proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
 ) -> list[Remark]:
-    """Return the last decision of each person who may decide."""
     firm = [one for one in talk.remarks if one.what != "comment"]
     return list({one.by: one for one in firm if _counts(one, proposal, request, rules)}.values())
 
@@ -250,7 +249,6 @@ def _latest(
 def approvals(
     proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
 ) -> list[str]:
-    """Return who approves of the proposal as it is."""
     latest = _latest(proposal, request, talk, rules)
     return [one.by for one in latest if is_approval(one, proposal)]
 
@@ -291,7 +289,6 @@ def _comments(
     request: PullRequest,
     rules: Deciders,
 ) -> Iterator[tuple[Thread | None, Remark]]:
-    """Yield what goes to the agent: the decisions' words, and what is open on lines."""
     lines = _on_lines(proposal, request, talk, rules)
     for one in decisions:
         belong = [text for _, text in lines if one.review and text.review == one.review]
@@ -315,7 +312,6 @@ def unsent(
 def _on_lines(
     proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
 ) -> list[tuple[Thread | None, Remark]]:
-    """Return such comments in open threads."""
     threads = [thread for thread in talk.threads if not thread.resolved]
     return [
         (thread, new)
@@ -336,7 +332,6 @@ def _new(one: Remark, proposal: Proposal, request: PullRequest, rules: Deciders)
 
 
 def plain(text: str) -> str:
-    """Return a comment as the agent gets it."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").strip()
     return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " …"
 

@@ -1,23 +1,28 @@
-"""A round: read both sides, work out the difference, and do it, one action after the other."""
+"""A round: read both sides, work out the difference, and do it, one action after the other.
+
+`serve` makes rounds until the process ends: what keeps one from its end is noted, and rests grow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from time import time
+from pathlib import Path
+from time import sleep, time
 
-from patchq.forge import lines, step, words
+from patchq.forge import step, words
+from patchq.forge.actions import Action, ForgeReading, Writer
 from patchq.forge.contract import Project, PullRequest, seconds
-from patchq.forge.people import rules_of
-from patchq.forge.reading import ForgeReading
-from patchq.forge.step import LANDED, Proposal
-from patchq.forge.wire import Absent, Rejected
-from patchq.forge.writing import Action, Writer
+from patchq.forge.proposals import Lines, Proposal
+from patchq.forge.wire import Absent, Away, Rejected
 from patchq.gate.api import Gate
+from patchq.gate.api.shared import SharedGate
+from patchq.gate.errors import Fault
 from patchq.gate.git import records
 from patchq.gate.git.branches.shown import Copies
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.lock import lock_owner
+from patchq.gate.queue.shelf import Troubles
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.report.schema import CommittedReport, has_commit
 from patchq.gate.review import pull_requests, restack
@@ -27,6 +32,8 @@ from patchq.gate.service.cluster import feeder_name
 
 _PATIENCE_SECONDS = 60.0  # a forge sees within so long that a request is merged
 _MOST_QUIET = 20  # rounds that look at nothing more, as nothing changed
+TROUBLE = "forge"
+_LONGEST_REST = 300.0
 _MOST_ROUNDS = 8  # in a row, as long as each decides something here
 
 
@@ -62,13 +69,11 @@ class Sync:
         return done
 
     def comments(self, gate: Gate, id: str) -> list[DraftComment]:
-        """Return what people wrote on a proposal's request that its agent has not got."""
         session = gate.session(targeted=False)
         report = session.queue.load(id)
         return Round(self, session).comments(report) if report and has_commit(report) else []
 
     def warn(self, text: str) -> None:
-        """Say what is in the way, once."""
         if text not in self._reported:
             self._reported.add(text)
             self.tell(text)
@@ -81,11 +86,11 @@ class Round:
         section, alone = session.config.forge, lock_owner(session.queue_root) is None
         self._sync, self._session = sync, session
         self._reading = sync.reading
-        self._rules = rules_of(sync.forge, section, sync.reading.me, alone)
+        self._rules = step.rules_of(sync.forge, section, sync.reading.me, alone)
         timeout = session.config.landing.push_timeout_seconds
         self._copies = Copies(session.repo, section.remote, timeout)
         self._writer = Writer(session, sync.forge, sync.reading, self._copies, sync.warn)
-        self._lines = lines.Lines(session, self._copies)
+        self._lines = Lines(session, self._copies)
         self._queue = feeder_name(session.queue_root)
         self._shown = dict[str, ShownRequest]()
 
@@ -106,7 +111,6 @@ class Round:
     # ------------------------------------------------------------ what is to be done
 
     def _actions(self) -> Iterator[Action]:
-        """Yield actions; each is carried out before the next one is worked out."""
         session = self._session
         waiting = [
             report
@@ -123,7 +127,6 @@ class Round:
         yield from self._left_over(roots)
 
     def _readable(self, actions: Iterator[Action]) -> Iterator[Action]:
-        """Yield the actions, as far as the forge shows what they follow from."""
         try:
             yield from actions
         except (Absent, Rejected) as fault:
@@ -151,7 +154,6 @@ class Round:
                 yield from step.merge(proposal, request, self._rules)
 
     def comments(self, report: CommittedReport) -> list[DraftComment]:
-        """Return what people wrote on a request that the agent has not got."""
         proposal, request = self._seen(report)
         if request is None:
             return []
@@ -159,7 +161,6 @@ class Round:
         return [proposal.draft(thread, remark) for thread, remark in found]
 
     def _seen(self, report: CommittedReport) -> tuple[Proposal, PullRequest | None]:
-        """Return a proposal, and its request as it was read last."""
         urls = {_root(one): one.url for one in self._reading.requests.values() if one.is_open}
         proposal = self._lines.proposal(report, self._queue, urls)
         return proposal, self._reading.request_of(records.branch(proposal.copy.root))
@@ -185,7 +186,6 @@ class Round:
         yield from step.ended(request, report, mark, merged)
 
     def _left_over(self, roots: Collection[str]) -> Iterator[Action]:
-        """Yield the removal of copies whose changes are decided."""
         open = {_root(one) for one in self._reading.requests.values() if one.is_open}
         for root in self._copies.published().keys() - roots - open:
             there = self._copies.there(root)
@@ -193,7 +193,7 @@ class Round:
                 self._copies.forget(root, self._session.identity())
             elif there in self._copies.pushed(root):
                 state = depends.standing(self._session, root)[1]
-                if state in LANDED and self._reading.status(there) != words.ACCEPTED:
+                if state in step.LANDED and self._reading.status(there) != words.ACCEPTED:
                     yield step.set_status(there, words.ACCEPTED)
                 yield step.remove(root)
 
@@ -208,3 +208,33 @@ def _sign(session: Session) -> object:
 
 def _root(request: PullRequest) -> str:
     return request.branch.removeprefix(records.branch(""))
+
+
+# ---------------------------------------------------------------- rounds for ever
+
+
+def serve(shared: SharedGate, sync: Sync, log: Path | None = None) -> None:
+    """Keep both sides in step for ever; `log` is the daemon's."""
+    rest = 0.0
+    while True:
+        with shared.gate(writes=True) as gate:
+            context = gate.context()
+            if log:
+                gate.setup_log(context.config, log)
+            rest = turn(gate, sync, rest)
+            pause = context.config.forge.poll_seconds
+        sleep(rest or pause)
+
+
+def turn(gate: Gate, sync: Sync, rest: float) -> float:
+    """Make rounds; return the seconds to rest where they do not end well, after `rest` before."""
+    context = gate.context()
+    troubles, pause = Troubles(context.queue_root), context.config.forge.poll_seconds
+    try:
+        sync.rounds(gate)
+    except Fault as fault:
+        troubles.note(TROUBLE, fault.message, fault.hint or "")
+        asked = fault.seconds if isinstance(fault, Away) else 0.0
+        return max(min(max(2 * rest, pause), _LONGEST_REST), asked)
+    troubles.over(TROUBLE)
+    return 0.0

@@ -17,7 +17,6 @@ from patchq.gate.errors import Busy, Fault
 
 _TRIES = 3
 _TIMEOUT_SECONDS = 30.0
-_LONGEST_REST = 300.0
 _MOST_CACHED = 512  # answers that are kept with their tags
 _MOST_PAGES = 100
 _MOST_WORDS = 300
@@ -78,6 +77,13 @@ class Wire:
         """Return the answer to a read; `Absent` where there is nothing."""
         return self._read(self._url(path), params)[0]
 
+    def find(self, path: str) -> Any:
+        """Return the answer to a read; an empty one where there is nothing."""
+        try:
+            return self.get(path)
+        except Absent:
+            return {}
+
     def pages(self, path: str, **params: str | int) -> Iterator[Any]:
         """Yield the answers to a read, page by page."""
         url, given = self._url(path), {**params, "per_page": 100}
@@ -92,7 +98,6 @@ class Wire:
                 raise Rejected("the forge names a next page on another host", 0)
 
     def every(self, path: str, **params: str | int) -> list[Any]:
-        """Return the things on all pages of a read."""
         return [one for page in self.pages(path, **params) for one in page]
 
     def write(self, method: str, path: str, body: Mapping[str, Any]) -> Any:
@@ -107,12 +112,10 @@ class Wire:
             self._wrote = time.monotonic()
 
     def query(self, text: str, **variables: Any) -> Any:
-        """Return the data of a GraphQL query, which is read again where it fails."""
         asked = {"query": text, "variables": variables}
         return self._data(self._again(lambda: self._send("POST", self._graphql, asked)).json())
 
     def mutate(self, text: str, **variables: Any) -> Any:
-        """Send a GraphQL mutation once."""
         return self._data(
             self.write("POST", self._graphql, {"query": text, "variables": variables})
         )
@@ -150,7 +153,7 @@ class Wire:
             except Away as away:
                 if away.seconds or attempt == _TRIES - 1:
                     raise
-                self._sleep(min(2.0**attempt, _LONGEST_REST) * bool(self._write_seconds))
+                self._sleep(2.0**attempt * bool(self._write_seconds))
         raise AssertionError
 
     def _send(

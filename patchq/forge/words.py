@@ -37,7 +37,6 @@ class Mark(Struct, frozen=True):
 
 
 def mark_in(body: str) -> Mark | None:
-    """Return the mark of a request; None where patchq has not written it."""
     found = _MARK.search(body)
     return Mark(found[1], unquote(found[2]), found[3], found[4]) if found else None
 
@@ -52,12 +51,10 @@ def signed(text: str, key: str) -> str:
 
 
 def has_signed(text: str, key: str) -> bool:
-    """Return True if the comment is patchq's, for that key."""
     return f"{_OWN} {quote(key, safe=' ')} -->" in text
 
 
 def is_own(text: str) -> bool:
-    """Return True for a comment that patchq has signed."""
     return re.search(rf"\n\n{_OWN} [^\n]* -->\s*\Z", text) is not None
 
 
@@ -126,7 +123,6 @@ def block(
 
 
 def status(report: Report) -> CommitStatus:
-    """Return the status of the head of a proposal."""
     refusal = next((one for one in report.problems if one.code.startswith("hook.")), None)
     if report.boarded:
         return _status("success", f"accepted by {report.boarded.by}")

@@ -94,7 +94,7 @@ def test_mistakes_are_named(scene: Scene, more: str, message: str) -> None:
 
 
 def test_a_forge_that_is_away_is_a_trouble(scene: Scene) -> None:
-    from patchq.forge.serve import turn
+    from patchq.forge.sync import turn
 
     scene.propose("one", "a3 = 3", "a3 = 33")
     scene.fake.fault = lambda what: "502"

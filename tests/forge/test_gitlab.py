@@ -8,8 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from patchq.forge.check import findings
-from patchq.forge.connect import project_of
+from patchq.forge.connect import findings, project_of
 from patchq.forge.contract import CommitCheck
 from patchq.gate.config.schema import Config
 from patchq.gate.config.schema import Forge as Section

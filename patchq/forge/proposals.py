@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.text import unified
 from patchq.forge import words
 from patchq.forge.contract import Remark, Thread
-from patchq.forge.step import Copy, Proposal
 from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.git.branches.shown import Copies
@@ -22,6 +22,35 @@ from patchq.gate.report.schema import CommentEntry, CommittedReport, Report, Rev
 from patchq.gate.review.send_back import DraftComment
 
 _MOST_BELOW = 64
+
+
+class Copy(Struct, frozen=True):
+    """The copy of a proposal on the remote: its commit, and all that were pushed from here."""
+
+    root: str
+    there: str | None
+    pushed: frozenset[str]
+
+
+class Proposal(Struct, frozen=True):
+    """A proposal, and how it is to look; `known` are origins and texts of all comments so far."""
+
+    report: CommittedReport
+    commit: str
+    copy: Copy
+    base: str
+    title: str
+    block: str
+    mark: words.Mark
+    known: frozenset[tuple[str, str]]
+    same: Callable[[str], bool]
+    """True of a commit that makes the same change."""
+    draft: Callable[[Thread | None, Remark], DraftComment]
+    """Returns a comment with its lines as they are in the proposal."""
+
+    @property
+    def id(self) -> str:
+        return self.report.id
 
 
 class Lines:
@@ -37,7 +66,6 @@ class Lines:
                 self._roots |= dict.fromkeys(named, root)
 
     def earlier(self, report: Report) -> Iterator[Report]:
-        """Yield the report and those that it answers, the newest first."""
         seen = set[str]()
         following: Report | None = report
         while following is not None and following.id not in seen:
@@ -121,7 +149,6 @@ def _draft(repo: Repository, commit: str, thread: Thread | None, remark: Remark)
 
 
 def _carried(repo: Repository, commit: str, thread: Thread, remark: Remark) -> CommentEntry:
-    """Return the comment with its lines as they are in the commit, without them if unknown."""
     known = repo.resolve_commit(thread.commit)
     line = thread.line if known else None
     at = document.now()
