@@ -11,9 +11,8 @@ import shutil
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from types import FrameType
+from collections.abc import Iterable
+from contextlib import suppress
 
 from patchq.cli import opening
 from patchq.core.model.names import PUSH, batch_id
@@ -32,22 +31,6 @@ from patchq.gate.service.admission import PUSH_BYTES
 _MOST_LINES, _FEW_LINES = 60, 12  # of the page of a refusal, and of any other
 _HELD_SECONDS = 2.0  # a change that is held for longer is reported as held
 _LONGEST_NAME = 40
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@contextmanager
-def _signals_end(stop: WaitStop) -> Iterator[None]:
-    """Have signals end the wait; the change is reported on first."""
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    before = {number: signal.signal(number, ask) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def receive(args: Namespace) -> int:
@@ -56,8 +39,9 @@ def receive(args: Namespace) -> int:
     push = receiving.hear(reader, writer, PUSH_BYTES)
     try:
         stop = WaitStop()
-        with _signals_end(stop):
-            reason = _handed_in(args, push, stop)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda *_: stop.set())  # the change is reported on first
+        reason = _handed_in(args, push, stop)
     except Fault as fault:
         words = fault.message if fault.code == UsageError.code else f"{fault.code}: {fault.message}"
         reason = " ".join(visible(words).split())
