@@ -117,32 +117,26 @@ def test_http_is_for_this_machine_and_who_may(repo: Path, monkeypatch: pytest.Mo
 
 # ---------------------------------------------------------------- edits
 
-KINDS = [
-    ({"old": "two\n", "new": "2\n"}, "one\n2\nthree\n"),
-    ({"old": "e", "new": "E", "replace_all": True}, "onE\ntwo\nthrEE\n"),
-    ({"old": "two\n", "new": ""}, "one\nthree\n"),
-    ({"new": "one\ntwo\n3\n"}, "one\ntwo\n3\n"),
-    ({"delete": True}, None),
-]
+KINDS: list[tuple[list[dict[str, Any]], dict[str, str]]] = [
+    ([{"old": "two\n", "new": "2\n"}], {"a.txt": "one\n2\nthree"}),
+    ([{"old": "e", "new": "E", "replace_all": True}], {"a.txt": "onE\ntwo\nthrEE"}),
+    ([{"old": "two\n", "new": ""}], {"a.txt": "one\nthree"}),
+    ([{"new": "one\ntwo\n3\n"}], {"a.txt": "one\ntwo\n3"}),
+    ([{"delete": True}], {}),
+    ([{"old": "two", "new": "2", "rename_to": "b/c.txt"}, {"path": "new.txt", "new": "new\n"}],
+     {"b/c.txt": "one\n2\nthree", "new.txt": "new"}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "result"), KINDS)
-def test_edits_are_read_as_meant(repo: Path, change: dict[str, Any], result: str | None) -> None:
+@pytest.mark.parametrize(("changes", "result"), KINDS)
+def test_edits_are_read_as_meant(
+    repo: Path, changes: list[dict[str, Any]], result: dict[str, str]
+) -> None:
     base = git("rev-parse", "HEAD", cwd=repo)
-    text = response([FileEdit(path="a.txt", **change)])
+    text = response([FileEdit(**{"path": "a.txt", **change}) for change in changes])
     patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\nbase: {base}\n---\n{text}")
-    there = git("ls-tree", "--name-only", "patchq/x", cwd=repo)
-    shown = git("show", "patchq/x:a.txt", cwd=repo) + "\n" if there else None
-    assert shown == result
-
-
-def test_edit_and_rename_go_together(repo: Path) -> None:
-    change = FileEdit(path="a.txt", old="two", new="2", rename_to="b/c.txt")
-    text = response([change, FileEdit(path="new.txt", new="new\n")])
-    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\n---\n{text}")
-    names = git("ls-tree", "-r", "--name-only", "patchq/x", cwd=repo).split("\n")
-    assert names == ["b/c.txt", "new.txt"]
-    assert git("show", "patchq/x:b/c.txt", cwd=repo) == "one\n2\nthree"
+    names = git("ls-tree", "-r", "--name-only", "patchq/x", cwd=repo).split()
+    assert {name: git("show", f"patchq/x:{name}", cwd=repo) for name in names} == result
 
 
 # ---------------------------------------------------------------- what is wrong
@@ -155,36 +149,26 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("submit", {"edits": []}, "`edits`"),
     ("submit", {"edits": [{**GOOD, "file": "b"}]}, "no argument `edits.0.file`"),
     ("submit", {"edits": [{"path": "a.txt"}]}, "expected `new`, `delete` or `rename_to`"),
-    ("submit", {"edits": [{"path": "a.txt", "old": "x"}]}, "expected `new`"),
     ("submit", {"edits": [{**GOOD, "delete": True}]}, "`delete` goes with `path` alone"),
     ("submit", {"edits": [{"path": "a", "rename_to": "b\n*** Delete File: a.txt"}]}, "control"),
-    ("submit", {"edits": [{"path": "a\0b", "new": "x"}]}, "control"),
     ("submit", {"edits": [GOOD], "id": "../x"}, "no change has such an id"),
-    ("submit", {"edits": [GOOD], "id": "x\0y"}, "no change has such an id"),
-    ("submit", {"edits": [GOOD], "id": ""}, "no change has such an id"),
     ("submit", {"edits": [GOOD], "depends_on": ["a/b"]}, "no change has such an id"),
     ("submit", {"edits": [GOOD], "wait_seconds": -1}, "`wait_seconds`"),
-    ("submit", {"edits": [GOOD], "wait_seconds": 1e9}, "`wait_seconds`"),
     ("submit", {"edits": [GOOD], "base": "x\ny: z"}, "control"),
     ("submit", {"response": "x" * 3_000_000}, "response.too_large"),
     ("submit", {"response": "\ud800"}, "surrogate"),
-    ("submit", {"response": "", "message": "m"}, "not empty"),
     ("check", {"response": ""}, "not empty"),
     ("status", {"agent": ""}, "not empty"),
     ("check", {"response": "x", "message": "m"}, "no argument `message`"),
     ("report", {"id": "../x"}, "no change has such an id"),
-    ("report", {"id": "x\0"}, "no change has such an id"),
     ("report", {"id": "nobody"}, "there is no"),
     ("report", {}, "`id`"),
-    ("wait", {"id": "..", "wait_seconds": 0}, "no change has such an id"),
     ("wait", {"id": "nobody", "wait_seconds": 0}, "there is no"),
     ("status", {"limit": 0}, "`limit`"),
-    ("status", {"limit": 10_000}, "`limit`"),
     ("status", {"state": "odd"}, "`state`"),
     ("how_to_answer", {"files": []}, "`files`"),
     ("how_to_answer", {"files": ["../a"]}, "path.outside"),
     ("withdraw", {"id": "nobody", "token": "x"}, "nobody"),
-    ("withdraw", {"id": "a/../b", "token": "x"}, "no change has such an id"),
 ]  # fmt: skip
 
 
