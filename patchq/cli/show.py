@@ -251,16 +251,16 @@ def _follow(args: Namespace, root: Path) -> int:
 
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
-        warned, left = False, args.limit
-        while not stopped and left != 0:
-            for event in watcher.read(_PIECE if left is None else min(left, _PIECE)):
+        warned, left = False, args.limit or sys.maxsize
+        while left and not stopped:
+            for event in watcher.read(min(left, _PIECE)):
                 _print_event(args, event)
-                left = left if left is None else left - 1
+                left -= 1
             sys.stdout.flush()
             if watcher.lost and not warned:
                 warned = True
                 _notice_lost(args, True)
-            if not stopped and left != 0:
+            if left and not stopped:
                 watcher.wait(_LOOK_SECONDS)
     return 130 if signal.SIGINT in stopped else 0
 
