@@ -204,12 +204,12 @@ class _Group:
         if not self.decisions:
             return False
         slow = self.many or any(one.follows for one in self.decisions)
-        checked = inf if self.session.hooks.joined else 0.0
         usual = _FOLLOW_SECONDS if slow else _GROUP_SECONDS
+        most = inf if self.session.hooks.joined else max(usual, self.session.branches.seconds)
         lasts = max(thread_time() - self.worked, (monotonic() - self.clock) / _CROWD)
         return (
             len(self.decisions) >= self.room
-            or lasts > max(usual, checked, self.session.branches.seconds)
+            or lasts > most
             # The second of the same bytes is recognised by the report of the first.
             or any(one.claim.source.sha256 == claim.source.sha256 for one in self.decisions)
         )

@@ -64,7 +64,7 @@ class RequestDesk:
         reply = known[1] if known else self._begun(claim)
         self._asked[claim.token] = claim, reply
         if not known:
-            reply.add_done_callback(lambda _: self._ring())
+            reply.add_done_callback(lambda done: None if done.cancelled() else self._ring())
 
     def _begun(self, claim: Claim) -> Future[Reply]:
         query, model = prepared(self.session, claim.data), self._the_model()
@@ -84,7 +84,8 @@ class RequestDesk:
 
         `wait` is how many seconds to wait for the first.
         """
-        futures.wait([reply for _, reply in self._asked.values()], wait, "FIRST_COMPLETED")
+        replies = [reply for _, reply in self._asked.values()]
+        futures.wait(replies, wait, futures.FIRST_COMPLETED)
         claims: list[Claim] = []
         for token, (claim, reply) in list(self._asked.items()):
             if self.session.stop.is_set:
