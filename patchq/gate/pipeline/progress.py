@@ -1,4 +1,4 @@
-"""The values between a response and its verdict: Response, Target, Resolved, Decision.
+"""The values between a response and its verdict: Response, Resolved, Decision.
 
 A stage that knows the verdict before the end raises `EndedEarly`; everything else returns a value.
 """
