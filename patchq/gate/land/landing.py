@@ -309,12 +309,14 @@ def _publish_landed(claims: Sequence[Claim], session: Session, tell: Tell) -> li
 def _unpack(claims: Sequence[Claim], session: Session) -> None:
     """Make the commits that others intended in their clones, to push them again.  One on
     top of what is not on the remote any more cannot land, so it is not missed."""
-    some = False
-    for claim in claims:
-        report = claim.intended
-        if claim.parcel and report and not session.repo.resolve_commit(report.commit or ""):
-            some |= bundles.unpack(session.repo, claim.parcel) is not None
-    if some:
+    repo = session.repo
+    lacking = (
+        claim.parcel
+        for claim in claims
+        if claim.parcel and claim.intended and not repo.resolve_commit(claim.intended.commit or "")
+    )
+    made = [bundles.unpack(repo, parcel) for parcel in lacking]
+    if any(made):
         flush(session)
 
 
