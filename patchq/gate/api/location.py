@@ -30,7 +30,8 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import context as rules
 from patchq.gate.pipeline.context import GateRules, RepoContext, branches_of
 from patchq.gate.queue import spool
-from patchq.gate.queue.engine import UNREAD, Key, StoreQueue, store_queue
+from patchq.gate.queue.engine import Key, StoreQueue, store_queue
+from patchq.gate.queue.store import UNREAD
 from patchq.gate.report import logs
 from patchq.gate.report.schema import Report
 from patchq.gate.service import cluster
@@ -258,8 +259,6 @@ class OpenedQueue:
             ),
         )
         self._closing.callback(queue.close)
-        if queue.store.fresh:
-            queue.store.remember(UNREAD, "history")
         queue.rebuild()
         return queue
 

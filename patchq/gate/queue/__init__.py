@@ -38,7 +38,17 @@ class Claim(Struct, frozen=True):
 
     `data` are the bytes as they were snapshotted: nothing that a writer does later changes them.
     `problem` says why there is nothing to read (a symlink, a fifo, over the size limit, …); `data`
-    is then empty.  `intended` is set on recovered claims only.
+    is then empty.
+
+    Set on recovered claims only: `intended`, with `parcel` the bytes that make its commit in
+    another clone (`git.branches.bundles`), and `deaths`, the number of processes that ended while
+    they decided on it.
+
+    `held`: it waits for something, claimed earlier, since `held_since` (seconds since the epoch).
+    `lane`: the branch that it is for, of a claim from a cluster's database.  `request`: the bytes
+    ask for a response, and a model has still to be asked; `generation` is the model's answer, and
+    the bytes are then the response in it, if there is one.  `choice`: a person's `Choice`, where it
+    differs from what the response says.
     """
 
     token: str
@@ -48,21 +58,13 @@ class Claim(Struct, frozen=True):
     id: str | None = None
     intended: Report | None = None
     held: bool = False
-    """True for a batch that waits for something, claimed earlier."""
     parcel: bytes | None = None
-    """Bytes that make the commit of `intended` in another clone (`git.branches.bundles`)."""
     held_since: float | None = None
-    """Seconds since the epoch, of the wall clock, at which the hold began."""
     lane: str = ""
-    """The branch that it is for, of a claim that comes from a cluster's database."""
     request: bool = False
-    """True if the bytes ask for a response, and a model has still to be asked."""
     generation: Generation | None = None
-    """The model's answer to the request; the bytes are then the response in it, if there is one."""
     deaths: int = 0
-    """The number of processes that ended while they decided on it."""
     choice: Mapping[str, Any] | None = None
-    """A person's `Choice`, where it differs from what the response says."""
 
 
 Parcel = Callable[[], bytes]  # returns bytes that make a commit in another clone

@@ -32,14 +32,11 @@ from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.queue.lock import Lock, Pending
 from patchq.gate.queue.outbox import BatchFiles, Outbox, entry_name
 from patchq.gate.queue.spool import PAGE, PUBLIC, REPORT, Folder, disk_faults, tokens, valid
-from patchq.gate.queue.store import Store
+from patchq.gate.queue.store import LOST, UNREAD, Store
 from patchq.gate.report.schema import LANDED, Report
 
 Key = tuple[str, str, str, str, str]
 Counts = Mapping[Key, float]
-# The key that is set as long as the history's batches are not in the store, and its value where
-# the store was lost.
-UNREAD, LOST = "unread", "lost"
 _NOTHING = 1e-9
 _UNREAD = Problem("response.incomplete", "the response was not read, or is lost")
 

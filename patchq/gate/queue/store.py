@@ -28,6 +28,9 @@ from patchq.gate.queue.database import VERSION, Database, Row, Taken, tables
 
 # `LOCKS` has a locked byte for each session, and a new time after each event.
 STORE, LOCKS = "store.db", "store.lock"
+# The key that is set as long as the history's batches are not in the store, and its value where
+# the store was lost.
+UNREAD, LOST = "unread", "lost"
 BUSY_SECONDS = 10.0
 _OLDEST = (3, 35)  # the first SQLite with `returning`
 REPAIR = "run `patchq fsck --repair`: it keeps the file aside and makes the store again"
@@ -49,7 +52,6 @@ class Store(Database):
 
     def __init__(self, root: Path | None) -> None:
         self.root = root
-        self.fresh = False  # true if this process made the file
         self._lock = RLock()
         self._writable = True
         with self._faults():
@@ -227,7 +229,7 @@ class Store(Database):
             for statement in tables("integer primary key autoincrement", "integer primary key"):
                 database.execute(statement)
             database.execute(f"pragma user_version = {VERSION}")
-            self.fresh = True
+            database.execute("insert into meta values (?, 'history')", (UNREAD,))
         database.execute("commit")
 
 

@@ -28,11 +28,11 @@ from patchq.gate.land import reports
 from patchq.gate.pipeline import history, notes
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool, store
-from patchq.gate.queue.engine import LOST, UNREAD, StoreQueue, store_queue
+from patchq.gate.queue.engine import StoreQueue, store_queue
 from patchq.gate.queue.inbox import IGNORED_SUFFIXES
 from patchq.gate.queue.lock import Lock
 from patchq.gate.queue.spool import PAGE, PUBLIC, REPORT
-from patchq.gate.queue.store import LOCKS, REPAIR, STORE
+from patchq.gate.queue.store import LOCKS, LOST, REPAIR, STORE, UNREAD
 from patchq.gate.report import page
 from patchq.gate.report.schema import LANDED, NOTED, Report, waits_for_its_agent
 from patchq.gate.review import from_git
