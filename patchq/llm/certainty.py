@@ -58,7 +58,6 @@ Block = tuple[int, int, Sequence[str]]
 
 
 def words(text: str) -> list[str]:
-    """The words of a text: what people compare when they look for a place."""
     return re.findall(r"\w+", text)
 
 
@@ -118,7 +117,6 @@ def _found(text: str, snippet: str, whole_lines: bool) -> Iterator[int]:
 
 
 def _is_marked(lines: Sequence[str], quote: str, snippet: str) -> bool:
-    """Return True if a line that quote and snippet share is in the file once."""
     own = {line.strip() for line in snippet.split("\n")}
     shared = {line.strip() for line in quote.split("\n") if words(line)} & own
     counts = Counter(line.strip() for line in lines)
@@ -163,7 +161,6 @@ def _missing(lines: Sequence[str], count: int, wanted: Counter[str]) -> Iterator
 
 
 def _traces(others: Sequence[str], quote: str, snippet: str) -> bool:
-    """Return True if something of the quote that the snippet lacks is elsewhere in the file."""
     own = {line.strip() for line in snippet.split("\n")}
     lacking = {line.strip() for line in quote.split("\n") if len(words(line)) > 1} - own
     if any(line.strip() in lacking for line in others):
@@ -212,7 +209,6 @@ def _pairings(olds: Sequence[str], others: Sequence[str]) -> list[list[Block]]:
 
 
 def _joined(olds: Sequence[str], drift: Sequence[Block], changes: Sequence[Block]) -> str | None:
-    """The old text with what the file has differently and what the response changes."""
     parts: list[Block] = []
     left = list(drift)
     for start, end, new_lines in changes:
@@ -271,7 +267,6 @@ def _keeps(block: Block, olds: Sequence[str]) -> bool:
 
 
 def _applied(olds: Sequence[str], blocks: Sequence[Block], start: int, end: int) -> list[str]:
-    """The old lines `start:end` with the blocks, which are inside and apart, in their place."""
     lines: list[str] = []
     for a, b, new_lines in sorted(blocks, key=lambda block: block[:2]):
         lines += [*olds[start:a], *new_lines]

@@ -88,7 +88,6 @@ class Cache:
         self._known[name] = text
 
     def keep(self, name: str) -> None:
-        """Keep a known answer for later processes."""
         text = self._known.get(name)
         if self._shelf and text is not None and len(text) <= _MOST_BYTES:
             self._shelf.put(name, text.encode())

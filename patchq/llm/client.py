@@ -19,8 +19,6 @@ NORMAL_ENDS = frozenset({"stop", "end_turn", "stop_sequence"})
 
 
 class Message(Struct, frozen=True):
-    """One turn of a conversation."""
-
     role: Literal["system", "user", "assistant"]
     text: str
 

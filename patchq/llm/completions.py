@@ -31,7 +31,6 @@ _MOST_BYTES = 4 << 20
 def complete(
     config: Llm, key: str, messages: Sequence[Message], deadline: float, stop: Stop
 ) -> Answer | Problem:
-    """The answer, or why there is none, before the clock `monotonic` says `deadline`."""
     return asyncio.run(_bounded(config, key, messages, deadline, stop))
 
 

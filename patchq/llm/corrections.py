@@ -86,7 +86,6 @@ class PlannedBatch(Struct, frozen=True):
     declared: bool = False
 
     def replanned(self, edits: Mapping[str, Edit]) -> PlannedBatch:
-        """With these edits in the place of those of the same ids."""
         updated = tuple(edits.get(edit.id, edit) for edit in self.edits)
         plan = batch.plan(updated, self.tree, self.rules, declared=self.declared)
         return replace(self, edits=updated, plan=plan)
@@ -202,7 +201,6 @@ def correct_quotes(batch: PlannedBatch, questioner: Questioner) -> Repair | None
 
 
 def _misses(batch: PlannedBatch) -> list[Miss]:
-    """The edits to ask about: none, unless correcting quotes can save the whole batch."""
     errors = batch.plan.errors
     if not 0 < len(errors) <= _MOST_ASKED:
         return []
@@ -266,8 +264,6 @@ def _requoted(op: Op, old: str, new: str) -> Op:
 
 
 def _holds(batch: PlannedBatch, corrected: Mapping[str, Edit]) -> bool:
-    """Return whether the batch can be applied, each corrected edit to the letter, and its files
-    parse."""
     plan = batch.plan
     return (
         not plan.refused

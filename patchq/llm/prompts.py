@@ -137,7 +137,6 @@ def build(
 
 
 def _shares(task: Task, form: str, budget: int) -> dict[str, int]:
-    """Return the characters of each file that are shown: all, or an equal part of the rest."""
     shares, left = {}, budget
     by_size = sorted(task.files, key=lambda file: len(file.text or ""))
     for number, file in enumerate(by_size):

@@ -67,8 +67,6 @@ def _each_once(files: tuple[RequestedFile, ...]) -> str | None:
 
 
 class Request(Section):
-    """Content of a request file."""
-
     files: Annotated[tuple[RequestedFile, ...], check(_each_once)] = ()
     task: Annotated[str, _words(64 * 1024)] = ""
     form: FormChoice = "auto"
@@ -81,7 +79,6 @@ class Request(Section):
 
 
 def write(request: Request) -> bytes:
-    """Return the request as a file; `read` gives it back."""
     values = to_builtins(request).items()
     return "".join(f"{k}: {json.dumps(v)}\n" for k, v in values if v).encode()
 
@@ -135,8 +132,6 @@ class Query(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """The response, None if there is none, and how it was made."""
-
     data: bytes | None
     generation: Generation
 
@@ -236,7 +231,6 @@ def enveloped(answer: Answer, query: Query) -> bytes:
 
 
 def _own_header(text: str) -> tuple[Header, str]:
-    """Return the header that the model put before its edits, and the rest."""
     found = front_matter.split(text)
     if not isinstance(found, Split):
         return Header(), text
