@@ -1,4 +1,4 @@
-"""What edit calls say, with and without the name of their tool."""
+"""Edits in JSON: calls with and without a tool's name, scripts, indexed and contextual edits."""
 
 from __future__ import annotations
 
@@ -113,33 +113,6 @@ def test_is_no_edit(value: Any) -> None:
     assert said(value) == []
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        call(new_str=None), call(old_str=1), call(path=None), call(path=""), call(path="src/"),
-        call(path=7), call(file="src/b.py"), call(oldStr="z"), call(old_string="z"),
-        call(expected_replacements=0), call(expected_replacements="2"),
-        call(expected_replacements=True), call(replace_all="yes"), call(insert_line=3),
-        call(command="undo_edit"), {"command": "undo_edit", "path": "a.py"},
-        {"command": "create", "path": "a.py"},
-        {"command": "insert", "path": "a.py", "new_str": "t"},
-        {"command": "insert", "path": "a.py", "insert_line": -1, "new_str": "t"},
-        call(edits=[call()]), {"path": "a.py", "edits": [{"new_string": "y"}]},
-        {"path": "a.py", "edits": [call(), 3]}, {"path": "a.py", "edits": '[{"old_str": "x"'},
-        call(more=[call()]), {"path": "a.py", "edits": [{"line": 3, "text": "x"}]},
-        named("touch_file", path="a.py"), named("remember", text="t"),
-        named("edit_file", path="a.py", content="t"),
-        named("apply_patch", input="*** Begin Patch\n*** End Patch"),
-        named("run", command="apply <<E\n*** Begin Patch\n"),
-        {"name": "Edit", "arguments": '{"path": "a.py", "o'},
-        {"name": "go", "arguments": '{"old_str": "x", }}'},
-        {"answer": {"old_str": "x", "new_str": "y"}}, {"response": "a.py\n<<<<<<< SEARCH\n"},
-    ],
-)  # fmt: skip
-def test_is_unreadable(value: Any) -> None:
-    assert refused(value) == (UNREADABLE, 1)
-
-
 def test_text_of_a_file_without_a_tool_is_read_only_alone() -> None:
     file = json.dumps({"path": "a.py", "content": "t"})
     assert said(f"\n```json\n{file}\n```\n") == [("a.py", Write("t"))]
@@ -147,10 +120,8 @@ def test_text_of_a_file_without_a_tool_is_read_only_alone() -> None:
     assert refused(f"{file}\nDone.") == (UNREADABLE, 1)
 
 
-# ---------------------------------------------------------------- what edit scripts say
+# ---------------------------------------------------------------- lists of edits
 
-
-UNREADABLE = "unreadable_edit"
 RE = "import re\n"
 LINE = {"type": "line_pattern", "selected": "    import os"}
 
@@ -160,15 +131,31 @@ def edit(type: str | None = "insert_after", anchor: Any = LINE, **members: Any) 
     return {"type": type, "anchor": anchor, **content, **members}
 
 
+def change(**members: Any) -> dict[str, Any]:
+    return {"type": "modification", "target": "x", "replacement": "y", **members}
+
+
+def addition(**members: Any) -> dict[str, Any]:
+    return {"type": "addition", "afterText": "x", "insertion": "y", **members}
+
+
+def pattern(**members: Any) -> dict[str, Any]:
+    return {"before": "b", "target": "x", "after": "a", **members}
+
+
+def context(**members: Any) -> dict[str, Any]:
+    edit = {"type": "modification", "searchPattern": pattern(), "replacement": "y"}
+    return {**edit, **members}
+
+
+def paragraph(**members: Any) -> dict[str, Any]:
+    return context(searchPattern={"paragraph": "contains('p')", "target": "x", **members})
+
+
 def script(*items: Any, **members: Any) -> dict[str, Any]:
-    return {"file": "a.py", "edits": list(items), **members}
-
-
-def anchored(value: Any) -> Anchored:
-    ((path, op),) = said(script(value))
-    assert path == "a.py"
-    assert isinstance(op, Anchored)
-    return op
+    """A list of edits; its key is that of the first one's form."""
+    key = "contextualEdits" if items and "searchPattern" in items[0] else "edits"
+    return {"file": "a.py", key: list(items), **members}
 
 
 @pytest.mark.parametrize(
@@ -193,78 +180,6 @@ def anchored(value: Any) -> Anchored:
             Anchored("insert_after", "line_pattern", "import os", None, RE)),
         (edit(anchor={"type": "line_pattern", "selected": "x = (\n    1,\n)", "candidates": []}),
             Anchored("insert_after", "line_pattern", "x = (\n    1,\n)", None, RE)),
-    ],
-)  # fmt: skip
-def test_script_parses_to(value: Any, op: Anchored) -> None:
-    assert anchored(value) == op
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        edit("insert"), edit(type=None), edit(anchor="import os"), edit(anchor={"selected": "x"}),
-        edit(anchor={"type": "method", "selected": "x"}),
-        edit(anchor={"type": "line_pattern", "name": "x"}), edit(anchor={**LINE, "selected": 3}),
-        edit(anchor={**LINE, "line": 0}), edit(anchor={**LINE, "line": "3"}),
-        edit(anchor={**LINE, "candidates": [{"line": 3}]}), edit(content=""), edit(content=["x"]),
-        edit("delete", content="x"), edit("replace", scope="all"), edit(confidence="high"),
-    ],
-)  # fmt: skip
-def test_script_edit_is_unreadable(value: Any) -> None:
-    assert refused(script(edit(), value)) == (UNREADABLE, 1)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        script(edit(), "x"), script(edit(), old_str="x"), script(edit(), more=[{"old_str": "x"}]),
-        edit(), [script(edit()), {"file": "a.py", "edits": [{"type": "x"}]}],
-    ],
-)  # fmt: skip
-def test_script_is_unreadable(value: Any) -> None:
-    assert refused(value) == (UNREADABLE, 1)
-
-
-# ---------------------------------------------------------------- what indexed
-
-
-UNREADABLE = "unreadable_edit"
-
-
-def change(**members: Any) -> dict[str, Any]:
-    return {"type": "modification", "target": "x", "replacement": "y", **members}
-
-
-def addition(**members: Any) -> dict[str, Any]:
-    return {"type": "addition", "afterText": "x", "insertion": "y", **members}
-
-
-def pattern(**members: Any) -> dict[str, Any]:
-    return {"before": "b", "target": "x", "after": "a", **members}
-
-
-def context(**members: Any) -> dict[str, Any]:
-    return {
-        "type": "modification", "searchPattern": pattern(), "replacement": "y", **members,
-    }  # fmt: skip
-
-
-def paragraph(**members: Any) -> dict[str, Any]:
-    searched = {"paragraph": "contains('p')", "target": "x", **members}
-    return context(searchPattern=searched)
-
-
-def response(*items: Any, **members: Any) -> dict[str, Any]:
-    return {"file": "a.py", "edits": list(items), **members}
-
-
-def contexts(*items: Any, **members: Any) -> dict[str, Any]:
-    return {"file": "a.py", "contextualEdits": list(items), **members}
-
-
-@pytest.mark.parametrize(
-    ("value", "op"),
-    [
         (change(occurrences=[3, 1]), Occurrences("x", "y", (1, 3))),
         (change(occurrences=[1.0, 1]), Occurrences("x", "y", (1,))),
         (change(occurrence=2), Occurrences("x", "y", (2,))),
@@ -273,15 +188,6 @@ def contexts(*items: Any, **members: Any) -> dict[str, Any]:
         ({"type": "deletion", "target": "x", "occurrences": [2]}, Occurrences("x", "", (2,))),
         (addition(), Occurrences("x", "y", None, insert=True)),
         (change(target="a\\nb \r\n"), Occurrences("a\\nb \r\n", "y")),
-    ],
-)  # fmt: skip
-def test_indexed_edit_parses_to(value: Any, op: Op) -> None:
-    assert said(response(value)) == [("a.py", op)]
-
-
-@pytest.mark.parametrize(
-    ("value", "op"),
-    [
         (context(searchPattern={"target": "x"}), InContext("", "x", "", "y")),
         (context(searchPattern=pattern(before=None)), InContext("", "x", "a", "y")),
         (context(all=True), InContext("b", "x", "a", "y", every=True)),
@@ -295,8 +201,8 @@ def test_indexed_edit_parses_to(value: Any, op: Op) -> None:
             InParagraph("contains('p')", None, "", sentences=1)),
     ],
 )  # fmt: skip
-def test_contextual_edit_parses_to(value: Any, op: Op) -> None:
-    assert said(contexts(value)) == [("a.py", op)]
+def test_edit_parses_to(value: Any, op: Op) -> None:
+    assert said(script(value)) == [("a.py", op)]
 
 
 @pytest.mark.parametrize(
@@ -310,50 +216,74 @@ def test_contextual_edit_parses_to(value: Any, op: Op) -> None:
     ],
 )  # fmt: skip
 def test_line_hint_is_a_window_or_nothing(hint: Any, window: tuple[int, int] | None) -> None:
-    ((_, op),) = said(contexts(context(lineHint=hint)))
+    ((_, op),) = said(script(context(lineHint=hint)))
     assert isinstance(op, InContext)
     assert op.window == window
 
 
 # ---------------------------------------------------------------- unreadable
 
+CALLS = [
+    call(new_str=None), call(old_str=1), call(path=None), call(path=""), call(path="src/"),
+    call(path=7), call(file="src/b.py"), call(oldStr="z"), call(old_string="z"),
+    call(expected_replacements=0), call(expected_replacements="2"),
+    call(expected_replacements=True), call(replace_all="yes"), call(insert_line=3),
+    call(command="undo_edit"), {"command": "undo_edit", "path": "a.py"},
+    {"command": "create", "path": "a.py"},
+    {"command": "insert", "path": "a.py", "new_str": "t"},
+    {"command": "insert", "path": "a.py", "insert_line": -1, "new_str": "t"},
+    call(edits=[call()]), {"path": "a.py", "edits": [{"new_string": "y"}]},
+    {"path": "a.py", "edits": [call(), 3]}, {"path": "a.py", "edits": '[{"old_str": "x"'},
+    call(more=[call()]), {"path": "a.py", "edits": [{"line": 3, "text": "x"}]},
+    named("touch_file", path="a.py"), named("remember", text="t"),
+    named("edit_file", path="a.py", content="t"),
+    named("apply_patch", input="*** Begin Patch\n*** End Patch"),
+    named("run", command="apply <<E\n*** Begin Patch\n"),
+    {"name": "Edit", "arguments": '{"path": "a.py", "o'},
+    {"name": "go", "arguments": '{"old_str": "x", }}'},
+    {"answer": {"old_str": "x", "new_str": "y"}}, {"response": "a.py\n<<<<<<< SEARCH\n"},
+]  # fmt: skip
+SCRIPTED = [
+    edit("insert"), edit(type=None), edit(anchor="import os"), edit(anchor={"selected": "x"}),
+    edit(anchor={"type": "method", "selected": "x"}),
+    edit(anchor={"type": "line_pattern", "name": "x"}), edit(anchor={**LINE, "selected": 3}),
+    edit(anchor={**LINE, "line": 0}), edit(anchor={**LINE, "line": "3"}),
+    edit(anchor={**LINE, "candidates": [{"line": 3}]}), edit(content=""), edit(content=["x"]),
+    edit("delete", content="x"), edit("replace", scope="all"), edit(confidence="high"),
+]  # fmt: skip
+INDEXED = [
+    change(type="replace"), change(target=""), {"type": "modification", "target": "x"},
+    change(replacement=1), change(type="deletion"), change(insertion="z"),
+    addition(insertion=None), addition(afterText=None), change(occurrences=[0]),
+    change(occurrences=[1, "2"]), change(occurrences=[True]), change(occurrences="all"),
+    change(occurrence=1, occurrences=[2]), change(confidence=95), change(dependsOn=3),
+    change(id=["x"]), {"id": "1"},
+]  # fmt: skip
+CONTEXTUAL = [
+    context(searchPattern="x"), change(), context(searchPattern={"before": "b"}),
+    context(searchPattern=pattern(regex=True)), context(searchPattern=pattern(sentences=1)),
+    context(replacement=None), context(all="yes"), context(occurrences=[1]),
+    {"type": "addition", "searchPattern": {}, "insertion": "y"}, paragraph(before="b"),
+    paragraph(target=None), paragraph(paragraph="has('x')"), paragraph(paragraph=""),
+    paragraph(maxDistance=-1),
+]  # fmt: skip
+OBJECTS = [
+    script(edit(), "x"), script(edit(), old_str="x"), script(edit(), more=[{"old_str": "x"}]),
+    edit(), [script(edit()), {"file": "a.py", "edits": [{"type": "x"}]}],
+    {"edits": [change()]}, {"contextualEdits": []}, script(context(), contextualEdits=context()),
+    script(context(), edits=[{"from": "x"}]), change(file="a.py"),
+]  # fmt: skip
+
 
 @pytest.mark.parametrize(
     "value",
     [
-        change(type="replace"), change(target=""), {"type": "modification", "target": "x"},
-        change(replacement=1), change(type="deletion"), change(insertion="z"),
-        addition(insertion=None), addition(afterText=None), change(occurrences=[0]),
-        change(occurrences=[1, "2"]), change(occurrences=[True]), change(occurrences="all"),
-        change(occurrence=1, occurrences=[2]), change(confidence=95), change(dependsOn=3),
-        change(id=["x"]), {"id": "1"},
+        *CALLS,
+        *OBJECTS,
+        *(script(edit(), value) for value in SCRIPTED),
+        *(script(change(), value) for value in INDEXED),
+        *(script(context(), value) for value in CONTEXTUAL),
     ],
-)  # fmt: skip
-def test_indexed_edit_is_unreadable(value: Any) -> None:
-    assert refused(response(change(), value)) == (UNREADABLE, 1)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        context(searchPattern="x"), change(), context(searchPattern={"before": "b"}),
-        context(searchPattern=pattern(regex=True)), context(searchPattern=pattern(sentences=1)),
-        context(replacement=None), context(all="yes"), context(occurrences=[1]),
-        {"type": "addition", "searchPattern": {}, "insertion": "y"}, paragraph(before="b"),
-        paragraph(target=None), paragraph(paragraph="has('x')"), paragraph(paragraph=""),
-        paragraph(maxDistance=-1),
-    ],
-)  # fmt: skip
-def test_contextual_edit_is_unreadable(value: Any) -> None:
-    assert refused(contexts(context(), value)) == (UNREADABLE, 1)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"edits": [change()]}, contexts(), contexts(context(), contextualEdits=context()),
-        contexts(context(), edits=[{"from": "x"}]), change(file="a.py"),
-    ],
-)  # fmt: skip
-def test_object_is_unreadable(value: Any) -> None:
+)
+def test_is_unreadable(value: Any) -> None:
     assert refused(value) == (UNREADABLE, 1)
