@@ -1,4 +1,4 @@
-"""FIND/REPLACE blocks: what they parse to, and what refuses them."""
+"""FIND/REPLACE blocks and whole files: what they parse to, and what refuses them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from patchq.core.model.ops import Replace, Write
 from tests.helpers.reading import OLD_NEW, read, refused, said
 
 HALVES = "FIND:\n```python\nold\n```\n\nREPLACE WITH:\n```python\nnew\n```\n"
+SEARCH = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
+CHANGE = "### CHANGE 1: x\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nb\n```\n"
 
 
 # ---------------------------------------------------------------- the form as documented
@@ -110,6 +112,22 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
         ("FILE: src/a.py\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nnew\n```\nmake\n```\nb\n```\n",
             UNREADABLE, 7),
         ("FIND:\n</source>\n", UNREADABLE, 1),
+        # whole files
+        ("Hi\nFILE: src/a.py\n\n", TRUNCATED, 2),
+        ("```md:README.md\n```sh\nx\n```\ny", TRUNCATED, 1),
+        ("```md:README.md\na\n```\nsrc/a.py\n```\nb\n```\n", UNREADABLE, 1),
+        ("FILE: src/a.py\nFILE: src/b.py\n", UNREADABLE, 1),
+        ("FILE: src/a.py\nHere:\n```\nx\n```\nEND FILE", UNREADABLE, 1),
+        ("FILE:\n```\nx\n```", UNREADABLE, 1),
+        ("FILE: src/a.py (lines 1-9)\n```\nx\n```", UNREADABLE, 1),
+        ("FILE: src/a.py\n```py:src/b.py\nx\n```", UNREADABLE, 2),
+        ("`src/a.py`\n```py:src/b.py\nx\n```", UNREADABLE, 2),
+        ("x\nEND FILE", UNREADABLE, 2),
+        ("```py:src/a.py\na\n=======\nb\n>>>>>>> REPLACE\n```", UNREADABLE, 5),
+        (f"FILE: src/a.py\n```\nx\n{SEARCH}```", UNREADABLE, 4),
+        (f"FILE: src/a.py\nx\n{SEARCH}END FILE", UNREADABLE, 3),
+        ("src/a.py\n```python\nx\n", TRUNCATED, 2),
+        (f"src/a.py\n```\nx\n{SEARCH}```", UNREADABLE, 4),
     ],
 )  # fmt: skip
 def test_refusals(text: str, code: str, line: int) -> None:
@@ -144,10 +162,6 @@ def test_what_is_written_in_longer_fences_is_read_again(old: str, new: str) -> N
 
 
 # ---------------------------------------------------------------- whole files
-
-
-SEARCH = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
-CHANGE = "### CHANGE 1: x\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nb\n```\n"
 
 
 def written(text: str) -> list[tuple[str, str]]:
@@ -188,6 +202,10 @@ def test_a_file_line_over_text() -> None:
         ("````md:docs/form.md\n*** Add this\n```\n*** Begin Patch\n```\n````\n",
             [("docs/form.md", "*** Add this\n```\n*** Begin Patch\n```\n")]),
         ("<source>\n```\n</source>", []),
+        # under a path
+        ("### `src/a.py`\n\n```\nx\n```", []), ("```\nx\n```\n# src/n.py\n", []),
+        ("Makefile\n```\nx\n```", [("Makefile", "x\n")]),
+        ("src/a.py\n<source>\n```\n</source>", [("src/a.py", "```\n")]),
     ],
 )  # fmt: skip
 def test_what_writes(text: str, expected: list[tuple[str, str]]) -> None:
@@ -207,49 +225,3 @@ def test_what_writes(text: str, expected: list[tuple[str, str]]) -> None:
 )  # fmt: skip
 def test_what_does_not_write(text: str) -> None:
     assert written(text) == []
-
-
-# ---------------------------------------------------------------- under a path
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("### `src/a.py`\n\n```\nx\n```", [], id="dressed"),
-        pytest.param("Makefile\n```\nx\n```", [("Makefile", "x\n")], id="word-of-the-base"),
-        pytest.param("src/a.py\n<source>\n```\n</source>", [("src/a.py", "```\n")], id="tag"),
-        pytest.param("```\nx\n```\n# src/n.py\n", [], id="comment-behind-a-fence"),
-    ],
-)
-def test_files_under_a_path(text: str, expected: list[tuple[str, str]]) -> None:
-    assert said(text) == [(path, Write(written, quoting=True)) for path, written in expected]
-
-
-# ---------------------------------------------------------------- refusals
-
-
-UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "line"),
-    [
-        ("Hi\nFILE: src/a.py\n\n", TRUNCATED, 2),
-        ("```md:README.md\n```sh\nx\n```\ny", TRUNCATED, 1),
-        ("```md:README.md\na\n```\nsrc/a.py\n```\nb\n```\n", UNREADABLE, 1),
-        ("FILE: src/a.py\nFILE: src/b.py\n", UNREADABLE, 1),
-        ("FILE: src/a.py\nHere:\n```\nx\n```\nEND FILE", UNREADABLE, 1),
-        ("FILE:\n```\nx\n```", UNREADABLE, 1),
-        ("FILE: src/a.py (lines 1-9)\n```\nx\n```", UNREADABLE, 1),
-        ("FILE: src/a.py\n```py:src/b.py\nx\n```", UNREADABLE, 2),
-        ("`src/a.py`\n```py:src/b.py\nx\n```", UNREADABLE, 2),
-        ("x\nEND FILE", UNREADABLE, 2),
-        ("```py:src/a.py\na\n=======\nb\n>>>>>>> REPLACE\n```", UNREADABLE, 5),
-        (f"FILE: src/a.py\n```\nx\n{SEARCH}```", UNREADABLE, 4),
-        (f"FILE: src/a.py\nx\n{SEARCH}END FILE", UNREADABLE, 3),
-        ("src/a.py\n```python\nx\n", TRUNCATED, 2),
-        (f"src/a.py\n```\nx\n{SEARCH}```", UNREADABLE, 4),
-    ],
-)  # fmt: skip
-def test_whole_file_refusals(text: str, code: str, line: int) -> None:
-    assert refused(text) == (code, line)

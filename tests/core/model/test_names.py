@@ -54,48 +54,29 @@ def short(path: str) -> str:
     return ascii(path)[:40]
 
 
-@pytest.mark.parametrize("path", GOOD, ids=short)
-def test_good_path(path: str) -> None:
-    assert check_path(path) is None
-    assert check_path(path, exists=True) is None
+INVALID, OUT = "path.invalid", "path.outside"
+JUDGED = [
+    *((path, None, None) for path in GOOD),
+    *((path, INVALID, INVALID) for path in (*GIT_SPELLINGS, *MALFORMED)),
+    *((path, INVALID, None) for path in UNPORTABLE),
+    *((path, OUT, OUT) for path in ("../x", "a/..", "/abs", "\\x", "a\\..\\b")),
+]
+
+
+@pytest.mark.parametrize(("path", "new", "there"), JUDGED, ids=lambda path: short(str(path)))
+def test_a_path_is_judged_by_its_text(path: str, new: str | None, there: str | None) -> None:
+    for exists, code in ((False, new), (True, there)):
+        flaw = check_path(path, exists=exists)
+        assert (flaw and flaw.code) == code
+        assert spells_git(path) == (path in GIT_SPELLINGS)
+        assert path not in GIT_SPELLINGS or (flaw and "`.git`" in flaw.reason)
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=short)
 def test_path_outside(path: str) -> None:
     flaw = check_path(path)
     assert flaw is not None
-    assert flaw.code == "path.outside"
-
-
-@pytest.mark.parametrize("path", GIT_SPELLINGS, ids=short)
-def test_spelling_of_git(path: str) -> None:
-    assert spells_git(path)
-    for flaw in (check_path(path), check_path(path, exists=True)):
-        assert flaw is not None
-        assert flaw.code == "path.invalid"
-        assert "`.git`" in flaw.reason
-
-
-@pytest.mark.parametrize("path", MALFORMED, ids=short)
-def test_malformed_path(path: str) -> None:
-    for flaw in (check_path(path), check_path(path, exists=True)):
-        assert flaw is not None
-        assert flaw.code == "path.invalid"
-
-
-@pytest.mark.parametrize("path", UNPORTABLE, ids=short)
-def test_path_that_may_exist_but_not_be_added(path: str) -> None:
-    flaw = check_path(path)
-    assert flaw is not None
-    assert flaw.code == "path.invalid"
-    assert check_path(path, exists=True) is None
-
-
-@pytest.mark.parametrize("path", ["../x", "a/..", "/abs", "\\x", "a\\..\\b"], ids=short)
-def test_no_path_that_exists_leads_outside(path: str) -> None:
-    flaw = check_path(path, exists=True)
-    assert flaw is not None
-    assert flaw.code == "path.outside"
+    assert flaw.code == OUT
 
 
 def test_patchq_never_accepts_what_git_refuses(tmp_path: Path) -> None:
