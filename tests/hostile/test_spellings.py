@@ -17,9 +17,6 @@ GONE, MOVED = "{}\n<<<<<<< DELETE\n>>>>>>> DELETE\n", "{}\n<<<<<<< RENAME\n{}\n>
 FOUND = "FIND:\n```\none\n```\n\nREPLACE WITH:\n```\ntwo\n```\n"
 
 
-EDIT = block("", "one\n", "two\n")
-
-
 def patch(*lines: str) -> str:
     return "\n".join(("*** Begin Patch", *lines, "*** End Patch\n"))
 

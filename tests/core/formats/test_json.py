@@ -105,9 +105,6 @@ def test_place_has_a_column() -> None:
     assert problem.message.startswith("line 2, column 19: ")
 
 
-# ---------------------------------------------------------------- calls of an API
-
-
 # ---------------------------------------------------------------- every value
 
 KEYS = [

@@ -142,9 +142,6 @@ def test_what_an_edit_makes(before: str, op: Op, after: str) -> None:
     assert result(before, op) == after
 
 
-# ---------------------------------------------------------------- where characters stand
-
-
 # ------------------------------------------------------------ damaged edits
 
 WORDS = ("one", "two", "f('x')", "}", "if y:")

@@ -112,32 +112,6 @@ def test_only_what_is_enabled_is_ignored(levels: tuple[str, ...], refused: bool)
     assert result == (None if refused else b"  a\r\n  c\r\n")
 
 
-# ------------------------------------------------------------ ambiguity
-
-
-@pytest.mark.parametrize(
-    ("before", "old", "new", "after"),
-    [
-        ("x\nx\nx\n", "x\n", "", "x\nx\n"),  # one of equal neighbours goes
-        ("x\nx\n", "x\nx\n", "x\n", "x\n"),  # both are quoted
-        ("x\nx\ny\n", "x\n", "x\nz\n", None),  # different neighbours
-        ("x\nx\n" + "a\n" * 60 + "x\n", "x\n", "", None),  # one stands apart
-        ("x\n" * 51, "x\n", "", None),  # too many to tell
-        ("a\nb\na\nc\n", "a\n", "d\n", None),  # two places
-        ("  a\n    a\n", "a\n", "b\n", None),  # two shifts
-    ],
-)  # fmt: skip
-def test_ambiguity_is_judged_by_the_result(
-    before: str, old: str, new: str, after: str | None
-) -> None:
-    assert written(before, (old, new)) == (None if after is None else after.encode())
-
-
-def test_more_places_than_are_compared_are_never_taken_for_one() -> None:
-    same = "x\n" * places.MOST_PLACES
-    assert written(same + "y\nx\n", ("x\n", "x\nx\n")) is None
-
-
 # ------------------------------------------------------------ already there
 
 
@@ -172,10 +146,6 @@ def test_already_there(before: str, old: str, new: str, already: bool) -> None:
     assert (isinstance(found, Found) and found.already) == already
 
 
-def test_the_new_text_standing_elsewhere_proves_nothing() -> None:
-    assert written("a\nb\nc\n\nx\n", ("b\n", "x\n")) == b"a\nx\nc\n\nx\n"
-
-
 def test_halves_that_a_rung_cannot_tell_apart_are_refused() -> None:
     # Found at two blanks: neither what it was (none) nor what it shall be (four).
     result = resolve(Text(b"  a\n"), Replace("a\n", "    a\n"), LEVELS)
@@ -191,16 +161,6 @@ def test_a_second_delivery_changes_nothing(old: str, new: str) -> None:
     first = written(f"0\n{old}1\n", (old, new))
     assert first == f"0\n{new}1\n".encode()
     assert written(first, (old, new)) == first
-
-
-# ------------------------------------------------------------ rewritten quotes
-
-
-def lines(text: str) -> Lines:
-    return text.encode().split(b"\n")
-
-
-# ------------------------------------------------------------ against an independent oracle
 
 
 # ---------------------------------------------------------------- what is written
@@ -232,10 +192,23 @@ def lines(text: str) -> Lines:
         (b"a\nb\r", "a\n", "A\n", b"A\nb\r"),  # a last lone CR
         (b"a\n\nb", "b\n", "", b"a\n"),  # a blank line is last
         ("é\nb\n".encode(), "é\nb\n", "é\nü\n", "é\nü\n".encode()),  # beyond ASCII
+        ("a\nb\nc\n\nx\n", "b\n", "x\n", "a\nx\nc\n\nx\n"),  # the new text elsewhere proves nothing
+        # several places
+        ("x\nx\nx\n", "x\n", "", "x\nx\n"),  # one of equal neighbours goes
+        ("x\nx\n", "x\nx\n", "x\n", "x\n"),  # both are quoted
+        ("x\nx\ny\n", "x\n", "x\nz\n", None),  # different neighbours
+        ("x\nx\n" + "a\n" * 60 + "x\n", "x\n", "", None),  # one stands apart
+        ("x\n" * 51, "x\n", "", None),  # too many to tell
+        ("a\nb\na\nc\n", "a\n", "d\n", None),  # two places
+        ("  a\n    a\n", "a\n", "b\n", None),  # two shifts
+        ("x\n" * places.MOST_PLACES + "y\nx\n", "x\n", "x\nx\n", None),
     ],
 )  # fmt: skip
-def test_own_bytes_are_kept(before: bytes, old: str, new: str, after: bytes) -> None:
-    assert written(before, (old, new)) == after
+def test_what_is_written(
+    before: str | bytes, old: str, new: str, after: str | bytes | None
+) -> None:
+    wanted = after.encode() if isinstance(after, str) else after
+    assert written(before, (old, new)) == wanted
 
 
 def test_typography_that_the_file_has_plain_is_not_written() -> None:
