@@ -37,35 +37,29 @@ def anchored(action: Any, kind: Any, content: str = "", **said: Any) -> Anchored
     ("op", "old", "new"),
     [
         (anchored("insert_after", "import_statement", "import re\n", selected="import os"),
-         "import os\n", "import os\nimport re\n"),
-        (anchored("insert_before", DEF, "    x = 1\n", name="f"),
-         "    @property\n", "    x = 1\n    @property\n"),
-        (anchored("insert_after", DEF, "\n    x = 1\n", name="f"),
-         "        return 1\n", "        return 1\n\n    x = 1\n"),
+            "import os\n", "import os\nimport re\n"),  # an import
+        (anchored("insert_before", DEF, "    x = 1\n", name="f"), "    @property\n",
+            "    x = 1\n    @property\n"),  # before the decorators
+        (anchored("insert_after", DEF, "\n    x = 1\n", name="f"), "        return 1\n",
+            "        return 1\n\n    x = 1\n"),  # behind the whole definition
         (anchored("insert_after", DEF, "        y = 1\n", name="f", scope="line"),
-         "(self):\n        #", "(self):\n        y = 1\n        #"),
+            "(self):\n        #", "(self):\n        y = 1\n        #"),  # behind the header
         (anchored("replace", DEF, "    def f(self, x):\n", name="f"), "f(self)", "f(self, x)"),
         (anchored("replace", DEF, "    def f(self):\n        x()\n        return 1\n", name="f"),
             "    @property\n    def f(self):\n        # why\n", "    def f(self):\n        x()\n"),
         (anchored("replace", DEF, "    h = 1\n", name="f", scope="definition"),
-         "    @property\n    def f(self):\n        # why\n        return 1\n", "    h = 1\n"),
+            "    @property\n    def f(self):\n        # why\n        return 1\n", "    h = 1\n"),
         (anchored("delete", DEF, name="f"),
-         "    @property\n    def f(self):\n        # why\n        return 1\n", ""),
+            "    @property\n    def f(self):\n        # why\n        return 1\n", ""),  # a deletion
         (anchored("delete", "decorator", selected="@property"), "    @property\n", ""),
-        (anchored("insert_after", LINE, "x()\n", selected="# why"),
-         "# why\n", "# why\n        x()\n"),
+        (anchored("insert_after", LINE, "x()\n", selected="# why"), "# why\n",
+            "# why\n        x()\n"),  # shifted with its anchor
         (anchored("insert_after", LINE, "  x()\n", selected="# why"), "# why\n", "# why\n  x()\n"),
-        (anchored("insert_after", LINE, "x()\n", selected="        # why"),
-         "# why\n", "# why\nx()\n"),
-        (anchored("replace", "class_definition", "class B:\n", selected="class A:"),
-         "class A", "class B"),
+        (anchored("insert_after", LINE, "x()\n", selected="        # why"), "# why\n",
+            "# why\nx()\n"),  # the anchor has its own
+        (anchored("replace", "class_definition", "class B:\n", selected="class A:"), "class A",
+            "class B"),  # a class's header
         (anchored("insert_after", LINE, "\n\n", selected="# why"), "# why\n", "# why\n\n\n"),
-    ],
-    ids=[
-        "an import", "before the decorators", "behind the whole definition", "behind the header",
-        "a header", "a definition that repeats its last line", "a definition by its scope",
-        "a deletion", "a decorator", "shifted with its anchor", "with its own indentation",
-        "the anchor has its own", "a class's header", "blank lines",
     ],
 )  # fmt: skip
 def test_anchor(op: Anchored, old: str, new: str) -> None:
@@ -74,47 +68,29 @@ def test_anchor(op: Anchored, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "before", "op", "code"),
+    ("path", "before", "op", "after"),
     [
         ("m.py", CODE, anchored("replace", DEF, "    x = 1\n", name="f"), "anchor.ambiguous"),
-        ("m.py", CODE, anchored("delete", DEF, name="z"), "anchor.none"),
-        ("m.py", CODE, anchored("delete", LINE, selected="\n"), "anchor.none"),
+        ("m.py", CODE, anchored("delete", DEF, name="z"), "anchor.none"),  # no such name
+        ("m.py", CODE, anchored("delete", LINE, selected="\n"), "anchor.none"),  # a blank line
         ("m.c", "f() {\n}\n", anchored("delete", DEF, selected="f() {"), "anchor.ambiguous"),
         ("m.py", "def f(:\n", anchored("delete", DEF, selected="def f(:"), "anchor.ambiguous"),
         ("f.txt", "a\na\n", anchored("delete", LINE, selected="a"), "anchor.ambiguous"),
         ("f.txt", "a\na\n", anchored("delete", LINE, selected="a", line=3), "anchor.ambiguous"),
         ("f.txt", "a\n", anchored("delete", LINE, selected="a", candidates=("b",)),
-         "anchor.invented"),
-    ],
-    ids=[
-        "header or definition", "no such name", "a blank line", "unknown language",
-        "no source that parses", "two lines", "a line that neither is", "not among the candidates",
-    ],
-)  # fmt: skip
-def test_refused(path: str, before: str, op: Anchored, code: str) -> None:
-    assert result(before, op, path=path) == code
-
-
-@pytest.mark.parametrize(
-    ("before", "op", "after"),
-    [
-        ("a\nb\na\n", anchored("delete", LINE, selected="a", line=3), "a\nb\n"),
-        (" a \n", anchored("insert_before", LINE, " b\n", selected="\ta"), " b\n a \n"),
-        ("a\nb\nc\n", anchored("replace", LINE, "d\n", selected="a\nb"), "d\nc\n"),
-        ("a\r\nb", anchored("insert_after", LINE, "c", selected="b"), "a\r\nb\r\nc"),
-        ("a\n", anchored("insert_after", LINE, "a\n", selected="a"), "a\na\n"),
-        ("a\nb\n", anchored("insert_after", LINE, "b\n", selected="a"), "already"),
-        ("a\nb\n", anchored("insert_before", LINE, "a\n", selected="b"), "already"),
-        ("a\nb\n", anchored("insert_after", LINE, "a\n", selected="b"), "a\nb\na\n"),
-    ],
-    ids=[
-        "its line decides", "indentation and trailing blanks aside", "several lines",
-        "line ends stay", "doubled", "it follows already", "it stands before already",
-        "the other side proves nothing",
+            "anchor.invented"),  # not among the candidates
+        (PATH, "a\nb\na\n", anchored("delete", LINE, selected="a", line=3), "a\nb\n"),
+        (PATH, " a \n", anchored("insert_before", LINE, " b\n", selected="\ta"), " b\n a \n"),
+        (PATH, "a\nb\nc\n", anchored("replace", LINE, "d\n", selected="a\nb"), "d\nc\n"),
+        (PATH, "a\r\nb", anchored("insert_after", LINE, "c", selected="b"), "a\r\nb\r\nc"),
+        (PATH, "a\n", anchored("insert_after", LINE, "a\n", selected="a"), "a\na\n"),  # doubled
+        (PATH, "a\nb\n", anchored("insert_after", LINE, "b\n", selected="a"), "already"),
+        (PATH, "a\nb\n", anchored("insert_before", LINE, "a\n", selected="b"), "already"),
+        (PATH, "a\nb\n", anchored("insert_after", LINE, "a\n", selected="b"), "a\nb\na\n"),
     ],
 )  # fmt: skip
-def test_lines(before: str, op: Anchored, after: str) -> None:
-    assert result(before, op) == after
+def test_what_it_makes(path: str, before: str, op: Anchored, after: str) -> None:
+    assert result(before, op, path=path) == after
 
 
 def test_an_anchor_that_only_its_line_tells_from_others_is_blind() -> None:
