@@ -1,4 +1,4 @@
-"""Where JSON stands in a response, and what of it is an edit, prose or unreadable."""
+"""Where JSON is in a response, what of it is an edit, and how edits depend on each other."""
 
 from __future__ import annotations
 

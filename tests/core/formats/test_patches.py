@@ -1,4 +1,4 @@
-"""What unified diffs parse to, and which of them refuse the response."""
+"""What unified diffs and V4A patches parse to, and which of them refuse the response."""
 
 from __future__ import annotations
 

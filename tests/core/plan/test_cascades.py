@@ -1,4 +1,4 @@
-"""Which edits of a batch count."""
+"""Which edits of a batch count, and in which of its two readings."""
 
 from __future__ import annotations
 

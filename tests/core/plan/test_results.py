@@ -1,4 +1,4 @@
-"""Lines that stand for others, files of escapes, and mixed encodings."""
+"""What comes of a plan: elisions, escapes, encodings, whole files, and what has to parse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits at an anchor."""
+"""Edits at an anchor, and the anchors that a file offers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits that quote characters: calls, indexed and contextual edits."""
+"""Edits that quote characters: calls, indexed and contextual edits, by paragraph, too."""
 
 from __future__ import annotations
 

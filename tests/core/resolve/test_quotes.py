@@ -1,4 +1,4 @@
-"""Where a quote stands, by which name, and when it is certain."""
+"""Quotes of whole lines: where they are found, when that is certain, and what is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Line diffs are longest common subsequences; unified diffs are what `git apply` makes of them."""
+"""Diffs: of lines, as `git apply` takes them, of known hunks, and git's deltas of bytes."""
 
 from __future__ import annotations
 

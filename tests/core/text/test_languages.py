@@ -1,4 +1,4 @@
-"""JSON as models write it."""
+"""JSON as models write it, values put into it, YAML, and quotations."""
 
 from __future__ import annotations
 
