@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.core.model.ops import Replace, Write
-from tests.helpers.reading import OLD_NEW, read, refused, said
+from tests.helpers.reading import NEW, OLD_NEW, read, refused, said
 
 HALVES = "FIND:\n```python\nold\n```\n\nREPLACE WITH:\n```python\nnew\n```\n"
 SEARCH = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
@@ -83,6 +83,11 @@ def test_halves(old: str, new: str, expected: Replace) -> None:
     assert said(f"FILE: README.md\nFIND:\n{old}\nREPLACE WITH:\n{new}\n") == [
         ("README.md", expected)
     ]
+
+
+def test_an_empty_find_creates_a_file() -> None:
+    text = "FILE: src/new.py\nFIND:\n```\n```\nREPLACE WITH:\n```\nnew\n```\n"
+    assert said(text) == [("src/new.py", NEW)]
 
 
 # ---------------------------------------------------------------- refusals

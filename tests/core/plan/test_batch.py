@@ -57,6 +57,7 @@ def test_what_is_ambiguous_on_the_base_stays_so() -> None:
         ("a\n", [("a\n", "b\n"), ("b\n", "a\n"), ("a\n", "b\n")], None),
         ("a\n", [("a\n", "x\n"), ("x\n", "y\n"), ("a\n", "a\nz\n")], "y\nz\n"),
         ("a\nb\n", [("b\n", "B\n"), ("a\n", "a\n1\n")], "a\n1\nB\n"),
+        ("a\nb\nc\nd\n", [("a\nb\nc\nd\n", "A\nb\nc\nD\n"), ("b\n", "b\n1\n")], None),
         ("a\nb\n", [("a\nb\n", "A\nB\n"), ("a\n", "a\n1\n")], None),
         ("a\nb\n", [("a\n", "a\n1\n"), ("a\nb\n", "A\nB\n")], None),
         ("a\nb\n", [("a\n", "a\n1\n"), ("b\n", "1\nb\n")], None),
@@ -68,7 +69,7 @@ def test_what_is_ambiguous_on_the_base_stays_so() -> None:
         "two insertions in the other order", "a quote of what another wrote", "overlapping quotes",
         "between two changes", "one goes on where the other ends", "in what is left out",
         "each finds the base", "there and back and there", "the border of a folded edit",
-        "insertion before a replaced line",
+        "insertion before a replaced line", "insertion between two changes",
         "an insertion inside", "round an insertion", "one insertion or two", "a part of another",
     ],
 )  # fmt: skip
