@@ -122,7 +122,7 @@ def call(path: str, text: str = "new\n") -> str:
     return json.dumps({"name": "write_file", "arguments": {"path": path, "content": text}})
 
 
-def give(repo: Path, id: str, response: str, code: int = 0) -> dict[str, Any]:
+def give(repo: Path, id: str, response: str, code: int | None = 0) -> dict[str, Any]:
     """The report of a response that is dropped and worked off."""
     drop(repo / ".patchq", {f"{id}.md": response})
     patchq("run", cwd=repo, code=code)

@@ -20,7 +20,7 @@ from patchq.core.resolve.levels import unescape
 from patchq.llm.corrections import NEW, OLD
 from patchq.llm.prompts import ShownFile, Task, build, is_large_file
 from tests.helpers.chat_server import serving
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, drop, give, patchq
 from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.helpers.trees import RULES, DictTree
 
@@ -271,29 +271,29 @@ OLD_STR, NEW_STR = (f"const API_URL = 'https://{name}';" for name in ("old.api/v
 THERE, FRESH = (f'const API_URL = "https://{name}"' for name in ("old.api/v1", "new.api/v2"))
 
 
-class Place:
-    """A repository in auto mode with a model that has a script; its queue."""
+def place(root: Path, files: Files, config: str = "") -> Path:
+    """A repository in auto mode, with its queue."""
+    make_repo(root, files)
+    write_config(root, f"version: 1\nmode: auto\n{config}")
+    patchq("init", cwd=root)
+    return root
 
-    def __init__(self, root: Path, files: Files, config: str = "") -> None:
-        self.root, self.queue = make_repo(root, files), root / ".patchq"
-        write_config(root, f"version: 1\nmode: auto\n{config}")
-        patchq("init", cwd=root)
 
-    def give(self, response: str) -> dict[str, Any]:
-        drop(self.queue, {"it.md": response})
-        patchq("run", cwd=self.root, code=None)
-        return report(self.queue, "it")
-
-    def file(self, path: str) -> str:
-        return git("show", f"main:{path}", cwd=self.root)
+def landed(root: Path, path: str) -> str:
+    return git("show", f"main:{path}", cwd=root) + "\n"
 
 
 def test_003_example_1(tmp_path: Path) -> None:
     """Unescaping `old_str` by program."""
-    at = Place(tmp_path, {"my_file.txt": 'print("Hello\nWorld")\n'})
-    told = at.give(call("my_file.txt", 'print("Hello\\nWorld")', 'print("Hello New Session")'))
+    at = place(tmp_path, {"my_file.txt": 'print("Hello\nWorld")\n'})
+    told = give(
+        at,
+        "it",
+        call("my_file.txt", 'print("Hello\\nWorld")', 'print("Hello New Session")'),
+        code=None,
+    )
     assert told["state"] == "applied"
-    assert at.file("my_file.txt") == 'print("Hello New Session")'
+    assert landed(at, "my_file.txt") == 'print("Hello New Session")\n'
     assert told["corrections"] == [{"edit": "1", "what": "old", "by": "program"}]
 
 
@@ -301,10 +301,10 @@ def test_003_example_2(tmp_path: Path) -> None:
     """`old_str` and `new_str` corrected by a model."""
     with serving([json.dumps({OLD: THERE}), json.dumps({NEW: FRESH})]) as server:
         llm = f"llm: {{base_url: {server.base_url}, model: m-1}}\n"
-        at = Place(tmp_path, {"config.js": CONFIG_JS}, llm)
-        told = at.give(call("config.js", OLD_STR, NEW_STR))
+        at = place(tmp_path, {"config.js": CONFIG_JS}, llm)
+        told = give(at, "it", call("config.js", OLD_STR, NEW_STR), code=None)
         assert told["state"] == "applied", told["problems"]
-        assert at.file("config.js") + "\n" == CONFIG_JS.replace(THERE, FRESH)
+        assert landed(at, "config.js") == CONFIG_JS.replace(THERE, FRESH)
         assert [(one["what"], one["by"]) for one in told["corrections"]] == [
             ("old", "model"),
             ("new", "model"),
@@ -324,11 +324,11 @@ WRONG = {
 def test_003_correction_fails(answer: str, tmp_path: Path) -> None:
     with serving([answer]) as server:
         llm = f"llm: {{base_url: {server.base_url}, model: m-1}}\n"
-        at = Place(tmp_path, {"config.js": CONFIG_JS + "const X = 1\n"}, llm)
-        told = at.give(call("config.js", OLD_STR, NEW_STR))
+        at = place(tmp_path, {"config.js": CONFIG_JS + "const X = 1\n"}, llm)
+        told = give(at, "it", call("config.js", OLD_STR, NEW_STR), code=None)
         errors = [p["alias"] for p in told["problems"] if p["severity"] == "error"]
         assert errors == ["EDIT_NO_OCCURRENCE_FOUND"]
-        assert at.file("config.js") + "\n" == CONFIG_JS + "const X = 1\n"
+        assert landed(at, "config.js") == CONFIG_JS + "const X = 1\n"
 
 
 # ---------------------------------------------------------------- 004: SEARCH/REPLACE
@@ -378,60 +378,60 @@ PATHS = {"traversal": "../a.py", "absolute": "/etc/passwd", "blocked": ".env", "
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 def test_004_path_validation(path: str, tmp_path: Path) -> None:
-    told = Place(tmp_path, PAIR).give(block(path, "", "x\n"))
+    told = give(place(tmp_path, PAIR), "it", block(path, "", "x\n"), code=None)
     assert {problem["code"] for problem in told["problems"]} <= {"path.outside", "path.denied"}
     assert told["state"] == "rejected"
 
 
 def test_004_backup(tmp_path: Path) -> None:
-    at = Place(tmp_path, PAIR, "worktree: {backup: true}\n")
-    assert at.give(ONE)["state"] == "applied"
-    assert (at.root / "a.py").read_text() == TEN["a.py"]
-    assert (at.root / "a.py.bak").read_text() == ORIGINAL
+    at = place(tmp_path, PAIR, "worktree: {backup: true}\n")
+    assert give(at, "it", ONE, code=None)["state"] == "applied"
+    assert (at / "a.py").read_text() == TEN["a.py"]
+    assert (at / "a.py.bak").read_text() == ORIGINAL
 
 
 def test_004_dry_run(tmp_path: Path) -> None:
-    at = Place(tmp_path, PAIR)
-    done = patchq("check", "-", cwd=at.root, stdin=ONE)
+    at = place(tmp_path, PAIR)
+    done = patchq("check", "-", cwd=at, stdin=ONE)
     assert "+    return 10" in done.out
-    assert at.file("a.py") + "\n" == ORIGINAL
+    assert landed(at, "a.py") == ORIGINAL
 
 
 def test_004_git_dirty(tmp_path: Path) -> None:
-    at = Place(tmp_path, PAIR)
-    (at.root / "a.py").write_text(ORIGINAL + "# mine\n")
-    told = at.give(ONE)
+    at = place(tmp_path, PAIR)
+    (at / "a.py").write_text(ORIGINAL + "# mine\n")
+    told = give(at, "it", ONE, code=None)
     assert told["state"] == "proposed"
     assert [problem["code"] for problem in told["problems"]] == ["worktree.dirty"]
-    assert (at.root / "a.py").read_text() == ORIGINAL + "# mine\n"
+    assert (at / "a.py").read_text() == ORIGINAL + "# mine\n"
 
 
 def test_004_success_message(tmp_path: Path) -> None:
-    at = Place(tmp_path, PAIR)
-    drop(at.queue, {"it.md": ONE + "\n" + OTHER})
-    done = patchq("run", cwd=at.root)
+    at = place(tmp_path, PAIR)
+    drop(at / ".patchq", {"it.md": ONE + "\n" + OTHER})
+    done = patchq("run", cwd=at)
     assert done.out.startswith("applied    it  main ")
-    page = (at.queue / "done/it.report.md").read_text()
+    page = (at / ".patchq/done/it.report.md").read_text()
     assert "`a.py`" in page
     assert "`b.py`" in page
 
 
 def test_004_failure_with_file_content(tmp_path: Path) -> None:
-    told = Place(tmp_path, PAIR).give(block("a.py", "    return 9\n", "x\n"))
+    told = give(place(tmp_path, PAIR), "it", block("a.py", "    return 9\n", "x\n"), code=None)
     assert "5 |     return 1" in told["retry"]["prompt"]
     assert "Send the whole response again" in told["retry"]["prompt"]
 
 
 def test_004_mixed_results(tmp_path: Path) -> None:
-    at = Place(tmp_path, PAIR)
-    told = at.give(ONE + "\n" + block("b.py", "x = 9\n", "x = 2\n"))
+    at = place(tmp_path, PAIR)
+    told = give(at, "it", ONE + "\n" + block("b.py", "x = 9\n", "x = 2\n"), code=None)
     assert [one["state"] for one in told["edits"]] == ["ready", "failed"]
     assert "Good as they are, and to be repeated: `1`." in told["retry"]["prompt"]
-    assert at.file("a.py") + "\n" == ORIGINAL
+    assert landed(at, "a.py") == ORIGINAL
 
 
 def test_004_no_action(tmp_path: Path) -> None:
-    told = Place(tmp_path, PAIR).give("There is nothing to change here.\n")
+    told = give(place(tmp_path, PAIR), "it", "There is nothing to change here.\n", code=None)
     assert [problem["code"] for problem in told["problems"]] == ["response.no_edits"]
 
 
