@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.gate.review.beside import tree, with_work_tree, work
 from tests.helpers.command import patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 __all__ = ["work"]
 
@@ -30,7 +30,6 @@ LINKS = {
     "back": "away",
     "folder": "dir",
 }
-Change = Callable[[Path], None]
 
 
 def make_link(repo: Path, path: str, to: str | bytes) -> None:
@@ -58,69 +57,28 @@ def handed_in(repo: Path) -> dict[str, Any]:
     return report(repo / ".patchq", "work")
 
 
-def made(work: Path) -> None:
-    make_link(work, "new", "dir/c.txt")
+def do(place: Path, script: str) -> None:
+    subprocess.run(["sh", "-ec", script], cwd=place, check=True, timeout=60)
 
 
-def led_elsewhere(work: Path) -> None:
-    make_link(work, "old", "b.json")
-
-
-def removed(work: Path) -> None:
-    (work / "old").unlink()
-
-
-def from_a_file(work: Path) -> None:
-    make_link(work, "a.txt", "dir/c.txt")
-    make_link(work, "b.json", "a.txt")
-
-
-def to_a_file(work: Path) -> None:
-    (work / "old").unlink()
-    (work / "dir/up").unlink()
-    write_files(work, {"old": "a file\n", "dir/up": b"\0bytes"})
-
-
-def to_the_same_bytes(work: Path) -> None:
-    (work / "old").unlink()
-    write_files(work, {"old": "a.txt"})
-
-
-def with_edits(work: Path) -> None:
-    make_link(work, "new", "a.txt")
-    write_files(work, {"a.txt": LINES.replace("line 3\n", "LINE 3\n")})
-    git("mv", "dir/d.txt", "dir/e.txt", cwd=work)
-
-
-def from_a_directory(work: Path) -> None:
-    for name in ("c.txt", "d.txt", "up"):
-        (work / "dir" / name).unlink()
-    (work / "dir").rmdir()
-    make_link(work, "dir", "a.txt")
-    (work / "folder").unlink()
-
-
-def to_a_directory(work: Path) -> None:
-    (work / "folder").unlink()
-    write_files(work, {"folder/c.txt": "own\n"})
-    (work / "tool.sh").unlink()
-    write_files(work, {"tool.sh/x/y": "own\n"})
-
-
-def with_odd_names(work: Path) -> None:
-    make_link(work, "a b \u00e9", "dir/d \u00e9 b")
-    write_files(work, {"dir/d \u00e9 b": "x\n"})
-
-
-CHANGES = (
-    made, led_elsewhere, removed, from_a_file, to_a_file, to_the_same_bytes, with_edits,
-    from_a_directory, to_a_directory, with_odd_names,
-)  # fmt: skip
+CHANGES = {
+    "made": "ln -s dir/c.txt new",
+    "led elsewhere": "ln -sfn b.json old",
+    "removed": "rm old",
+    "from a file": "ln -sf dir/c.txt a.txt; ln -sf a.txt b.json",
+    "to a file": "rm old dir/up; echo a file > old; printf '\\0bytes' > dir/up",
+    "to the same bytes": "rm old; printf a.txt > old",
+    "with edits": "ln -s a.txt new; sed -i 's/^line 3$/LINE 3/' a.txt; git mv dir/d.txt dir/e.txt",
+    "from a directory": "rm -r dir folder; ln -s a.txt dir",
+    "to a directory":
+        "rm folder tool.sh; mkdir -p folder tool.sh/x; echo own | tee folder/c.txt > tool.sh/x/y",
+    "with odd names": "ln -s 'dir/d \u00e9 b' 'a b \u00e9'; echo x > 'dir/d \u00e9 b'",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_links_land_as_they_were_committed(repo: Path, work: Path, change: Change) -> None:
-    change(work)
+def test_links_land_as_they_were_committed(repo: Path, work: Path, change: str) -> None:
+    do(work, CHANGES[change])
     commit_files(work, {}, "Change links")
     make_link(repo, "theirs", "a.txt")
     commit_files(repo, {"a2.txt": "theirs\n"})
@@ -217,38 +175,22 @@ def test_no_response_writes_through_a_link(repo: Path, text: str) -> None:
 # ---------------------------------------------------------------- what stands in the way
 
 
-def led_there(repo: Path) -> None:
-    make_link(repo, "old", "dir/c.txt")
-
-
-def a_file_there(repo: Path) -> None:
-    (repo / "old").unlink()
-    write_files(repo, {"old": "a.txt"})
-
-
-def edited_there(repo: Path) -> None:
-    write_files(repo, {"a.txt": LINES + "more\n"})
-
-
-def more_below(repo: Path) -> None:
-    write_files(repo, {"dir/new.txt": "theirs\n"})
-
-
-CONFLICTS: dict[str, tuple[Change, Change, str]] = {
-    "both led elsewhere": (led_elsewhere, led_there, "old"),
-    "removed, and led elsewhere there": (removed, led_there, "old"),
-    "made of a file that was edited there": (from_a_file, edited_there, "a.txt"),
-    "made of a directory that has more there": (from_a_directory, more_below, "dir"),
-}
+CONFLICTS = {
+    "both led elsewhere": ("led elsewhere", "ln -sfn dir/c.txt old", "old"),
+    "removed, and led elsewhere there": ("removed", "ln -sfn dir/c.txt old", "old"),
+    "made of a file that was edited there": ("from a file", "echo more >> a.txt", "a.txt"),
+    "made of a directory that has more there":
+        ("from a directory", "echo theirs > dir/new.txt", "dir"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("ours", "theirs", "path"), CONFLICTS.values(), ids=CONFLICTS)
 def test_both_sides_changed_a_link(
-    repo: Path, work: Path, ours: Change, theirs: Change, path: str
+    repo: Path, work: Path, ours: str, theirs: str, path: str
 ) -> None:
-    ours(work)
+    do(work, CHANGES[ours])
     commit_files(work, {})
-    theirs(repo)
+    do(repo, theirs)
     tip = commit_files(repo, {})
     told = handed_in(repo)
     (problem,) = told["problems"]
@@ -256,25 +198,13 @@ def test_both_sides_changed_a_link(
     assert problem["conflicts_with"]["commit"] == tip == git("rev-parse", "main", cwd=repo)
 
 
-def dirty_link(repo: Path) -> None:
-    make_link(repo, "old", "dir/d.txt")
-
-
-def no_link(repo: Path) -> None:
-    (repo / "old").unlink()
-
-
-def staged_link(repo: Path) -> None:
-    dirty_link(repo)
-    git("add", "old", cwd=repo)
-
-
-def directory_in_its_place(repo: Path) -> None:
-    (repo / "old").unlink()
-    make_link(repo, "old/inside", "../a.txt")
-
-
-DIRTY = (dirty_link, no_link, staged_link, a_file_there, directory_in_its_place)
+DIRTY = {
+    "another link": "ln -sfn dir/d.txt old",
+    "no link": "rm old",
+    "a staged link": "ln -sfn dir/d.txt old; git add old",
+    "a file": "rm old; printf a.txt > old",
+    "a directory": "rm old; mkdir old; ln -s ../a.txt old/inside",
+}
 
 
 def at(place: Path) -> tuple[str, str | bytes]:
@@ -283,14 +213,14 @@ def at(place: Path) -> tuple[str, str | bytes]:
     return ("file", place.read_bytes()) if place.is_file() else ("", str(place.exists()))
 
 
-@pytest.mark.parametrize("dirty", DIRTY)
-@pytest.mark.parametrize("change", [led_elsewhere, to_a_file])
+@pytest.mark.parametrize("dirty", DIRTY.values(), ids=DIRTY)
+@pytest.mark.parametrize("change", ["led elsewhere", "to a file"])
 def test_a_link_that_somebody_changed_in_the_work_tree_stays(
-    repo: Path, work: Path, change: Change, dirty: Change
+    repo: Path, work: Path, change: str, dirty: str
 ) -> None:
-    change(work)
+    do(work, CHANGES[change])
     commit_files(work, {})
-    dirty(repo)
+    do(repo, dirty)
     before = at(repo / "old"), (repo / "old").exists(), git("status", "--porcelain", cwd=repo)
     told = handed_in(repo)
     assert told["state"] == "proposed"

@@ -64,70 +64,32 @@ def test_what_is_told_follows_a_branch_that_a_person_changed(repo: Path) -> None
     assert "+by hand" in (repo / ".patchq/done/x.report.md").read_text()
 
 
-def merge_fast_forward(repo: Path) -> None:
-    git("merge", "-q", "--ff-only", "patchq/x", cwd=repo)
+MOVE = "commit b.txt=B"
+SQUASH = "merge -q --squash patchq/x"
+LANDINGS = {
+    "fast forward": ["merge -q --ff-only patchq/x"],
+    "merge commit": [MOVE, "merge -q --no-ff -m Merged patchq/x"],
+    "merged and deleted": ["merge -q patchq/x", "branch -q -d patchq/x"],
+    "rebased": [MOVE, "checkout -q patchq/x", "rebase -q main", "checkout -q main",
+                "merge -q --ff-only patchq/x"],
+    "cherry-picked": [MOVE, "cherry-pick -x patchq/x", "branch -q -D patchq/x"],
+    "squashed": [MOVE, SQUASH, "commit -q -C patchq/x"],
+    "squashed with another message": [SQUASH, "commit -q -m Mine", "commit a.txt=one\n2\n3\n"],
+    "squashed behind another and deleted":
+        [MOVE, SQUASH, "commit -q -m Mine", "branch -q -D patchq/x"],
+    "merged with a person's commit":
+        ["checkout -q patchq/x", "commit b.txt=mine", "checkout -q main", "merge -q patchq/x"],
+}  # fmt: skip
 
 
-def merge_commit(repo: Path) -> None:
-    commit_files(repo, {"b.txt": "B\n"})
-    git("merge", "-q", "--no-ff", "-m", "Merge it", "patchq/x", cwd=repo)
-
-
-def merge_and_delete(repo: Path) -> None:
-    git("merge", "-q", "patchq/x", cwd=repo)
-    git("branch", "-q", "-d", "patchq/x", cwd=repo)
-
-
-def rebase(repo: Path) -> None:
-    commit_files(repo, {"b.txt": "B\n"})
-    git("checkout", "-q", "patchq/x", cwd=repo)
-    git("rebase", "-q", "main", cwd=repo)
-    git("checkout", "-q", "main", cwd=repo)
-    git("merge", "-q", "--ff-only", "patchq/x", cwd=repo)
-
-
-def cherry_pick(repo: Path) -> None:
-    commit_files(repo, {"b.txt": "B\n"})
-    git("cherry-pick", "-x", "patchq/x", cwd=repo)
-    git("branch", "-q", "-D", "patchq/x", cwd=repo)
-
-
-def squash(repo: Path) -> None:
-    commit_files(repo, {"b.txt": "B\n"})
-    git("merge", "-q", "--squash", "patchq/x", cwd=repo)
-    git("commit", "-q", "-m", git("log", "-1", "--format=%B", "patchq/x", cwd=repo), cwd=repo)
-
-
-def squash_with_another_message(repo: Path) -> None:
-    git("merge", "-q", "--squash", "patchq/x", cwd=repo)
-    git("commit", "-q", "-m", "What I call it (#12)", cwd=repo)
-    commit_files(repo, {"a.txt": "one\n2\n3\n"})
-
-
-def squash_behind_another_and_delete(repo: Path) -> None:
-    commit_files(repo, {"b.txt": "B\n"})
-    git("merge", "-q", "--squash", "patchq/x", cwd=repo)
-    git("commit", "-q", "-m", "What I call it (#12)", cwd=repo)
-    git("branch", "-q", "-D", "patchq/x", cwd=repo)
-
-
-def merge_with_a_person_s_commit(repo: Path) -> None:
-    git("checkout", "-q", "patchq/x", cwd=repo)
-    commit_files(repo, {"b.txt": "mine\n"})
-    git("checkout", "-q", "main", cwd=repo)
-    git("merge", "-q", "patchq/x", cwd=repo)
-
-
-LANDINGS = [
-    merge_fast_forward, merge_commit, merge_and_delete, rebase, cherry_pick, squash,
-    squash_with_another_message, squash_behind_another_and_delete,
-    merge_with_a_person_s_commit,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("land", LANDINGS, ids=lambda land: land.__name__)
-def test_landing_by_hand_is_noticed(repo: Path, land: Any) -> None:
-    land(repo)
+@pytest.mark.parametrize("steps", LANDINGS.values(), ids=LANDINGS)
+def test_landing_by_hand_is_noticed(repo: Path, steps: list[str]) -> None:
+    for step in steps:
+        path, _, text = step.removeprefix("commit ").partition("=")
+        if text:
+            commit_files(repo, {path: text})
+        else:
+            git(*step.split(), cwd=repo)
     looks(repo, "accepted", "by hand")
     assert report(repo / ".patchq", "x")["state"] == "proposed"
     told = run(repo)

@@ -121,33 +121,19 @@ def test_what_was_changed_since_is_refused(repo: Path) -> None:
     assert not [*(repo / ".patchq").glob("*/revert-x*")]
 
 
-def test_in_review_mode_a_revert_lands_at_once(repo: Path) -> None:
-    commit_files(repo, {".patchq.yaml": "version: 1\nconfirm: true\n"})
-    before = tree(repo)
-    patchq("apply", "-", cwd=repo, stdin="---\nid: x\n---\n" + BATCHES["an edit"])
-    patchq("accept", "x", cwd=repo)
-    patchq("revert", "x", cwd=repo)
-    assert tree(repo) == before
-
-
-def test_a_revert_is_reverted(repo: Path) -> None:
+def test_a_revert_is_reverted_once(repo: Path) -> None:
     land(repo, "x", BATCHES["an edit"])
     after = tree(repo)
-    patchq("revert", "x", cwd=repo)
-    patchq("revert", "revert-x", cwd=repo)
-    assert tree(repo) == after
-    assert git("log", "-1", "--format=%s", cwd=repo) == 'Reapply "Change by x"'
-    assert report(repo / ".patchq", "revert-x")["duplicate_of"] == "revert-revert-x"
-
-
-def test_reverting_twice_says_so(repo: Path) -> None:
-    land(repo, "x", BATCHES["an edit"])
     patchq("revert", "x", cwd=repo)
     now = tip(repo)
     done = patchq("revert", "x", cwd=repo, code=2)
     assert "x was reverted already" in done.err
     assert "patchq revert revert-x" in done.err
     assert tip(repo) == now
+    patchq("revert", "revert-x", cwd=repo)
+    assert tree(repo) == after
+    assert git("log", "-1", "--format=%s", cwd=repo) == 'Reapply "Change by x"'
+    assert report(repo / ".patchq", "revert-x")["duplicate_of"] == "revert-revert-x"
 
 
 def test_what_has_not_landed_is_not_reverted(repo: Path) -> None:
@@ -177,7 +163,8 @@ BY_HAND = {"binary": b"\0\1\2", "latin-1": b"caf\xe9\n", "other line ends": b"on
 
 @pytest.mark.parametrize("data", BY_HAND.values(), ids=BY_HAND)
 def test_what_no_diff_of_text_tells_comes_back(repo: Path, data: bytes) -> None:
-    commit_files(repo, {".patchq.yaml": "version: 1\n"})
+    """It comes back at once, in review mode and where changes are confirmed as well."""
+    commit_files(repo, {".patchq.yaml": "version: 1\nconfirm: true\n"})
     before = tree(repo)
     patchq("apply", "-", cwd=repo, stdin="---\nid: x\n---\n" + BATCHES["an edit"])
     git("checkout", "-q", "patchq/x", cwd=repo)

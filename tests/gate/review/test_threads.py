@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from patchq.gate.errors import UsageError
@@ -15,15 +12,10 @@ from patchq.gate.report.schema import Report
 from patchq.gate.review.decide import Discard
 from patchq.gate.review.errands import TakeBack
 from patchq.gate.review.send_back import Discuss
-from tests.gate.review.test_send_back import TEXT, Desk, change
+from tests.gate.review.test_send_back import Desk, change, desk
 from tests.helpers.gitrepo import git
 
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path, {"a.txt": TEXT, "b.txt": TEXT})
-    yield desk
-    desk.end()
+__all__ = ["desk"]
 
 
 def line(number: int, word: str) -> str:
