@@ -22,7 +22,8 @@ from patchq.gate.queue.events import Events
 from patchq.gate.queue.lock import Owner, lock_owner
 from patchq.gate.queue.shelf import Marks
 from patchq.gate.queue.store import LOCKS
-from patchq.gate.review import comparison, from_git, pull_requests
+from patchq.gate.review import from_git, pull_requests
+from patchq.gate.review.rows import Comparison, FileRows, compare, rounds, side_by_side, since
 from patchq.gate.service import cluster
 
 if TYPE_CHECKING:  # each command imports what it calls
@@ -32,10 +33,8 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.land.worker import Tell
     from patchq.gate.report.schema import CommittedReport, Report
     from patchq.gate.review.accept import Watch
-    from patchq.gate.review.comparison import Comparison
     from patchq.gate.review.decide import Decided
     from patchq.gate.review.errands import Errand
-    from patchq.gate.review.rows import FileRows
     from patchq.gate.review.send_back import DraftComment
     from patchq.gate.service.check import Finding
     from patchq.gate.service.serve import Service
@@ -107,22 +106,20 @@ class Gate(OpenedQueue):
 
     def sides(self, report: Report) -> tuple[FileRows, ...]:
         """Return both sides of a change, in rows; nothing where its commit is gone."""
-        from patchq.gate.review.rows import side_by_side
-
         found = self.compare(report)
         return side_by_side(report, found.changes, found.since) if found else ()
 
     def compare(self, report: Report) -> Comparison | None:
         """Return the files of a change before and after; None where its commit is gone."""
-        return comparison.compare(self.context(), report)
+        return compare(self.context(), report)
 
     def rounds(self, report: Report) -> list[CommittedReport]:
         """Return the proposals that a change answers, the first of them first."""
-        return comparison.rounds(self.context(), report)
+        return rounds(self.context(), report)
 
     def since(self, report: Report, earlier: CommittedReport) -> Comparison | None:
         """Return what a change has beside an earlier round, but for what its target changed."""
-        return comparison.since(self.context(), report, earlier)
+        return since(self.context(), report, earlier)
 
     def stack(self, report: Report) -> tuple[str, ...]:
         """Return the proposals below one, the nearest first."""

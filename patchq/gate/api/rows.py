@@ -31,9 +31,10 @@ from patchq.gate.report.schema import (
     waits_for_its_agent,
 )
 from patchq.gate.report.secrecy import batch_id
-from patchq.gate.review import comparison, from_git
+from patchq.gate.review import from_git
 from patchq.gate.review.pull_requests import ShownRequest
 from patchq.gate.review.risk import Risk, risk_of
+from patchq.gate.review.rows import compare
 
 Block = Literal["for_you", "accepted", "for_agents", "held"]
 # The checks that `patchq init` configures by itself.
@@ -250,7 +251,7 @@ def with_sizes(context: RepoContext, row: ChangeRow) -> ChangeRow:
     """Return the row with the bytes of the binary files that it changes."""
     if "\nBinary files " not in row.report.diff and "\nGIT binary patch" not in row.report.diff:
         return row
-    found = comparison.compare(context, row.report)
+    found = compare(context, row.report)
     sizes = {
         change.path: (len(change.before or b""), len(change.after or b""))
         for change in (found.changes if found else ())
