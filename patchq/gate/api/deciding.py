@@ -19,7 +19,7 @@ from patchq.gate.api.location import Options
 from patchq.gate.api.submitting import oversize
 from patchq.gate.errors import Busy, Unreachable, UsageError
 from patchq.gate.land import overlaps, worker
-from patchq.gate.land.train import Trial as Trial
+from patchq.gate.land.presubmit import Trial as Trial
 from patchq.gate.land.worker import Tell
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext

@@ -24,7 +24,7 @@ from patchq.gate.git.branches import worktree
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import elsewhere, landing, overlaps, presubmit, reports
 from patchq.gate.land.landing import Publication
-from patchq.gate.land.train import Search, TargetRed
+from patchq.gate.land.presubmit import Search, TargetRed
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Session, Tips, recorded

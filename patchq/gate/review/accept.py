@@ -26,7 +26,7 @@ from patchq.gate.errors import Fault
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.land import landing, presubmit, reports, running, worker
-from patchq.gate.land.train import Search, Trial
+from patchq.gate.land.presubmit import Search, Trial
 from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.session import Session, Tips, brought_back, select, taken_along
