@@ -26,7 +26,6 @@ from patchq.gate.intake import push as receiving
 from patchq.gate.intake.push import NAMESPACE, Command, Push
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
-from patchq.gate.service.admission import PUSH_BYTES
 
 _MOST_LINES, _FEW_LINES = 60, 12  # of the page of a refusal, and of any other
 _HELD_SECONDS = 2.0  # a change that is held for longer is reported as held
@@ -36,7 +35,7 @@ _LONGEST_NAME = 40
 def receive(args: Namespace) -> int:
     """Talk to git; the exit code is 0 once it has its answer."""
     reader, writer = sys.stdin.buffer, sys.stdout.buffer
-    push = receiving.hear(reader, writer, PUSH_BYTES)
+    push = receiving.hear(reader, writer)
     try:
         stop = WaitStop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -52,18 +51,16 @@ def receive(args: Namespace) -> int:
 
 def _handed_in(args: Namespace, push: Push, stop: WaitStop) -> str | None:
     command, target = _only(push)
-    options = receiving.push_options(push.options)
+    keys, seconds = receiving.push_options(push.options)
     gate = opening.gate(args)
-    data, words = of_push(
-        gate.session(writes=False), command.new, target, options.keys, args.objects
-    )
+    data, words = of_push(gate.session(writes=False), command.new, target, keys, args.objects)
     shutil.rmtree(args.objects, ignore_errors=True)
     if stop:
         raise UsageError("the push was interrupted; nothing was taken", "push again")
     ticket = gate.submit(data, name=batch_id(words)[:_LONGEST_NAME] + PUSH)
     _tell([f"handed in as {ticket.id}"])
     try:
-        report = gate.wait(ticket, VERDICT | {"held"}, options.seconds, served=True, stop=stop)
+        report = gate.wait(ticket, VERDICT | {"held"}, seconds, served=True, stop=stop)
         if report.state == "held":
             with suppress(TimeIsUp):
                 report = gate.wait(ticket, timeout=_HELD_SECONDS, stop=stop)

@@ -19,6 +19,7 @@ from patchq.gate.report.secrecy import batch_id
 
 NAMESPACE = "refs/for/"
 WAITS_SECONDS = 600.0
+_MOST_BYTES = 1 << 20  # of the refs, and of the options, that git hands to its hook
 _MOST_REASON = 300
 _MOST_VALUE = 10_000
 _IDS = {"id", "retries", "depends-on"}
@@ -44,31 +45,19 @@ class Push(Struct, frozen=True):
     options: tuple[str, ...] = ()
 
 
-class PushOptions(Struct, frozen=True):
-    """Options of a push: keys of the front matter, and the seconds that the pusher waits."""
-
-    keys: dict[str, Any]
-    seconds: float
-
-
-def hear(reader: BinaryIO, writer: BinaryIO, limit: int) -> Push:
-    """Greet git and read the push; `UsageError` for anything else.
-
-    Its refs, and its options, are at most `limit` bytes.
-    """
-    greeting = list(_lines(reader, limit))
+def hear(reader: BinaryIO, writer: BinaryIO) -> Push:
+    """Greet git and read the push; `UsageError` for anything else, or for too much."""
+    greeting = list(_lines(reader))
     version, _, can = greeting[0].partition(b"\0") if greeting else (b"", b"", b"")
     if version.rstrip() != b"version=1":
         raise UsageError("this is not git's proc-receive", "git calls it, for a push to refs/for/")
     with_options = b"push-options" in can.split()
     _put(writer, b"version=1\0push-options" if with_options else b"version=1")
     _flush(writer)
-    commands = [os.fsdecode(line).split(" ", 2) for line in _lines(reader, limit)]
+    commands = [os.fsdecode(line).split(" ", 2) for line in _lines(reader)]
     if not all(len(words) == 3 for words in commands):
         raise UsageError("git's proc-receive sent what is no command", "see `git help githooks`")
-    options = (
-        [line.decode("utf-8", "replace") for line in _lines(reader, limit)] if with_options else []
-    )
+    options = [line.decode("utf-8", "replace") for line in _lines(reader)] if with_options else []
     return Push(tuple(Command(*words) for words in commands), tuple(options))
 
 
@@ -80,8 +69,11 @@ def answer(writer: BinaryIO, push: Push, reason: str | None) -> None:
     _flush(writer)
 
 
-def push_options(options: Iterable[str]) -> PushOptions:
-    """Return the parsed options; `UsageError` for one that is wrong."""
+def push_options(options: Iterable[str]) -> tuple[dict[str, Any], float]:
+    """Return keys of the front matter, and the seconds that the pusher waits.
+
+    Raises `UsageError` for an option that is wrong.
+    """
     keys: dict[str, Any] = {}
     for option in options:
         name, _, value = option.partition("=")
@@ -99,19 +91,14 @@ def push_options(options: Iterable[str]) -> PushOptions:
             raise UsageError(f"the push option {name} is given twice", "give it once")
         ids = [id.strip() for id in value.split(",")] if name in _IDS else []
         for id in ids:
-            _check_id(name, id)
+            if not id or batch_id(id) != id:
+                near = f", as in {batch_id(id)}" if id else ""
+                raise UsageError(
+                    f"the push option {name} names {id[:100]!r}, which is no batch's id",
+                    f"an id has letters, digits, dots, dashes and underscores{near}",
+                )
         keys[key] = [*keys.get(key, ()), *ids] if several else value
-    seconds = _seconds(keys.pop("timeout", f"{WAITS_SECONDS}"))
-    return PushOptions(keys, seconds)
-
-
-def _check_id(name: str, id: str) -> None:
-    if not id or batch_id(id) != id:
-        near = f", as in {batch_id(id)}" if id else ""
-        raise UsageError(
-            f"the push option {name} names {id[:100]!r}, which is no batch's id",
-            f"an id has letters, digits, dots, dashes and underscores{near}",
-        )
+    return keys, _seconds(keys.pop("timeout", f"{WAITS_SECONDS}"))
 
 
 def _seconds(value: str) -> float:
@@ -129,8 +116,9 @@ def _seconds(value: str) -> float:
 # ---------------------------------------------------------------- lines with their length
 
 
-def _lines(reader: BinaryIO, limit: int) -> Iterator[bytes]:
+def _lines(reader: BinaryIO) -> Iterator[bytes]:
     """Yield what is sent until the next pause; `UsageError` where it breaks off or is too much."""
+    limit = _MOST_BYTES
     while (length := _length(reader.read(4))) != 0:
         limit -= length
         if limit < 0:

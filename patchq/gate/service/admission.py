@@ -9,7 +9,6 @@ from io import BytesIO
 HEAD_SECONDS = 5.0
 CONNECTIONS = 256  # above it the connection that waits longest for its client is closed
 BACKLOG = 128  # connections that the system accepts ahead
-PUSH_BYTES = 1 << 20  # of the refs, and of the options, that git hands to its hook
 _ESCAPES = 2
 _ENVELOPE_BYTES = 64 << 10
 _ENDS_BYTES = 200
