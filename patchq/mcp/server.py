@@ -31,7 +31,6 @@ from patchq import __version__
 from patchq.core.formats.registry import FORMATS
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import CRASHED, Fault, UsageError, fault_of
-from patchq.gate.service import admission
 from patchq.gate.service.wake import Watcher
 from patchq.mcp import answers
 from patchq.mcp.tools import Tools
@@ -47,6 +46,7 @@ _LOG = logging.getLogger("patchq")
 _ROOTS_SECONDS = 5.0
 _LOOK_SECONDS = 0.25
 _MOST_CALLS = 256
+_ENVELOPE_BYTES = 64 << 10
 _WRITES = ("submit", "withdraw")
 
 
@@ -58,7 +58,8 @@ def opened(args: Namespace) -> tuple[Server, int]:
     placed = bool(args.directories) or args.http is not None
     tools = Tools(door, args.agent)
     server = Server(tools, door, placed=placed, read_only=args.read_only)
-    return server, admission.message_bytes(door.response_bytes)
+    # The text of a response may be twice as long in JSON.
+    return server, 2 * door.response_bytes + _ENVELOPE_BYTES
 
 
 class Server(MCPServer):

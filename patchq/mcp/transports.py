@@ -19,8 +19,9 @@ import re
 import secrets
 import signal
 from argparse import Namespace
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
+from io import BytesIO
 from typing import Any, cast
 
 import anyio
@@ -30,19 +31,39 @@ from mcp.shared.message import SessionMessage
 
 from patchq.gate.errors import UsageError
 from patchq.gate.report.document import printed
-from patchq.gate.service.admission import LineCutter, OversizedLine
 from patchq.mcp.server import Server
 
 _LAST_ANSWERS_SECONDS = 10.0
 _WRITING_SECONDS = 0.2
 _UNREAD_SECONDS = 2.0  # after a signal the client has so long to read what blocks the output
 _CHUNK_BYTES = 64 << 10
+_ENDS_BYTES = 200
 _VALUE = rb'(-?\d{1,18}|"[\w.:-]{1,100}")'
 # A request's id at its start or its end, where SDKs write it.
 _ID = re.compile(
     rb'\A\s*{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*%b\s*,|,\s*"id"\s*:\s*%b\s*}\s*\Z'
     % (_VALUE, _VALUE)
 )
+
+
+class _LongLine(bytes):
+    """The first and the last bytes of a line above the limit."""
+
+
+class _LineCutter:
+    def __init__(self, limit: int) -> None:
+        self._limit, self._line = limit, bytearray()
+
+    def lines(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the lines that end in the chunk; `_LongLine` for one above the limit."""
+        for part in BytesIO(chunk):
+            self._line += part
+            del self._line[self._limit + 1 : -_ENDS_BYTES]
+            if part.endswith(b"\n"):
+                line = bytes(self._line)
+                self._line.clear()
+                oversized = len(line) > self._limit
+                yield (_LongLine(line[:_ENDS_BYTES] + line[-_ENDS_BYTES:]) if oversized else line)
 
 
 def serve_stdio(server: Server, line_bytes: int) -> int:
@@ -74,7 +95,7 @@ async def _serve(server: Server, source: int, line_bytes: int) -> int:
             asyncio.get_running_loop().call_later(_UNREAD_SECONDS, os._exit, code)
             group.cancel_scope.cancel()
 
-        async def refuse(line: OversizedLine) -> None:
+        async def refuse(line: _LongLine) -> None:
             await write.send(SessionMessage(_refusal(line, line_bytes)))
 
         group.start_soon(end_by_signal)
@@ -85,9 +106,9 @@ async def _serve(server: Server, source: int, line_bytes: int) -> int:
 
 
 async def _lines(
-    source: int, limit: int, refuse: Callable[[OversizedLine], Awaitable[None]]
+    source: int, limit: int, refuse: Callable[[_LongLine], Awaitable[None]]
 ) -> AsyncIterator[str]:
-    cutter, chunk = LineCutter(limit), b"\n"
+    cutter, chunk = _LineCutter(limit), b"\n"
     while chunk:
         with suppress(PermissionError):  # a file is always ready
             await anyio.wait_readable(source)
@@ -95,13 +116,13 @@ async def _lines(
         with suppress(OSError):
             chunk = os.read(source, _CHUNK_BYTES)
         for line in cutter.lines(chunk or b"\n"):
-            if isinstance(line, OversizedLine):
+            if isinstance(line, _LongLine):
                 await refuse(line)
             else:
                 yield line.decode("utf-8", "replace")
 
 
-def _refusal(line: OversizedLine, limit: int) -> types.JSONRPCError:
+def _refusal(line: _LongLine, limit: int) -> types.JSONRPCError:
     found = _ID.search(line)
     return types.JSONRPCError(
         jsonrpc="2.0",

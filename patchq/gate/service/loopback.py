@@ -12,10 +12,13 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from patchq.gate.errors import UsageError
-from patchq.gate.service import admission
 
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")  # names of this machine that need no look-up
+# From the start of a connection, or its last answer, to the whole head of the next request.
+_HEAD_SECONDS = 5.0
+_CONNECTIONS = 256  # above it the connection that waits longest for its client is closed
+_BACKLOG = 128  # connections that the system accepts ahead
 _LAST_ANSWERS_SECONDS = 3
 
 
@@ -35,7 +38,7 @@ def bound(port: int) -> socket.socket:
     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         own.bind((HOST, port))
-        own.listen(admission.BACKLOG)  # who reads the address at once is waited for
+        own.listen(_BACKLOG)  # who reads the address at once is waited for
     except OSError as error:
         own.close()
         raise UsageError(
@@ -50,7 +53,7 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         waiting = [one for one in self.connections if isinstance(one, _Connection) and one.waits]
-        if len(self.connections) >= admission.CONNECTIONS and waiting:
+        if len(self.connections) >= _CONNECTIONS and waiting:
             min(waiting, key=lambda one: one.since).transport.abort()
         super().connection_made(transport)
         self._await_request()
@@ -70,7 +73,7 @@ class _Connection(H11Protocol):
 
     def _await_request(self) -> None:
         self.since = self.loop.time()
-        self.loop.call_later(admission.HEAD_SECONDS, self._close_late, self.since)
+        self.loop.call_later(_HEAD_SECONDS, self._close_late, self.since)
 
     def _close_late(self, since: float) -> None:
         if self.since == since and self._is_idle():
@@ -88,8 +91,8 @@ def server(app: Any) -> uvicorn.Server:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        backlog=admission.BACKLOG,
-        limit_concurrency=admission.CONNECTIONS + 1,  # 503 where every client is being answered
+        backlog=_BACKLOG,
+        limit_concurrency=_CONNECTIONS + 1,  # 503 where every client is being answered
         timeout_graceful_shutdown=_LAST_ANSWERS_SECONDS,
     )
     return uvicorn.Server(config)
