@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Callable
+from functools import partial
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
@@ -62,7 +62,7 @@ def project_of(
             "set `forge.kind`, and `forge.url` to the address of its API",
         )
     known = "https://api.github.com" if host == "github.com" else f"https://{host}{_APIS[kind]}"
-    base, token = section.url or known, token_of(section)
+    base, token = section.url or known, partial(token_of, section)
     if kind == "gitlab":
         # A server below a path has it in addresses of projects, too.
         prefix = urlsplit(base).path.rstrip("/").removesuffix(_APIS[kind]).lstrip("/")
@@ -72,20 +72,16 @@ def project_of(
     return github.GitHub(wire, "/".join(path.split("/")[-2:]))
 
 
-def token_of(section: Forge) -> Callable[[], str]:
-    """Return a function that finds the token; it raises `UsageError` where there is none."""
-
-    def find() -> str:
-        if section.token_command:
-            return _printed(section.token_command)
-        if token := os.environ.get(section.token_env, "").strip():
-            return token
-        raise UsageError(
-            f"there is no token: {section.token_env} is not set",
-            "set it, or `forge.token_command` to a command that prints one",
-        )
-
-    return find
+def token_of(section: Forge) -> str:
+    """Return the token; `UsageError` where there is none."""
+    if section.token_command:
+        return _printed(section.token_command)
+    if token := os.environ.get(section.token_env, "").strip():
+        return token
+    raise UsageError(
+        f"there is no token: {section.token_env} is not set",
+        "set it, or `forge.token_command` to a command that prints one",
+    )
 
 
 def _printed(command: str) -> str:

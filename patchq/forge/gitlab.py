@@ -118,7 +118,8 @@ class GitLab:
         beside = [known[note["id"]] for note in said if not note.get("position")]
         decisions = list(self._decisions(request, signs, beside))
         remarks = sorted([*map(as_decision, beside), *decisions], key=lambda one: seconds(one.at))
-        threads = tuple(_thread(number, talk, known) for talk in talks if _is_on_lines(talk))
+        on_lines = [talk for talk in talks if talk["notes"] and talk["notes"][0].get("position")]
+        threads = tuple(_thread(number, talk, known) for talk in on_lines)
         return Conversation(threads, tuple(remarks), bool(request.get("has_conflicts")))
 
     def _decisions(
@@ -228,13 +229,10 @@ class GitLab:
             self.wire.write("POST", path, what)
 
 
-def _is_young(moment: str) -> bool:
-    return time.time() - seconds(moment) < _YOUNG_SECONDS
-
-
 def _request(one: Any) -> PullRequest:
     """Return a request; a young one differs each time, as it may have changed unseen."""
-    updated = one["updated_at"]
+    updated, now = one["updated_at"], time.time()
+    is_young = now - seconds(updated) < _YOUNG_SECONDS
     return PullRequest(
         one["iid"],
         one["web_url"],
@@ -246,7 +244,7 @@ def _request(one: Any) -> PullRequest:
         one["title"],
         (one["description"] or "").replace("\r\n", "\n"),
         _login(one),
-        f"{updated} {time.time()}" if _is_young(updated) else updated,
+        f"{updated} {now}" if is_young else updated,
     )
 
 
@@ -274,10 +272,6 @@ def _head(versions: Sequence[Any], when: str) -> str:
     before = [one for one in versions if seconds(one["created_at"]) <= seconds(when)]
     newest = max(before, key=lambda one: int(one["id"]), default=None)
     return str(newest["head_commit_sha"]) if newest else ""
-
-
-def _is_on_lines(talk: Any) -> bool:
-    return bool(talk["notes"] and talk["notes"][0].get("position"))
 
 
 def _thread(number: int, talk: Any, remarks: dict[int, Remark]) -> Thread:

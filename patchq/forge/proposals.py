@@ -24,20 +24,18 @@ from patchq.gate.review.send_back import DraftComment
 _MOST_BELOW = 64
 
 
-class Copy(Struct, frozen=True):
-    """The copy of a proposal on the remote: its commit, and all that were pushed from here."""
-
-    root: str
-    there: str | None
-    pushed: frozenset[str]
-
-
 class Proposal(Struct, frozen=True):
-    """A proposal, and how it is to look; `known` are origins and texts of all comments so far."""
+    """A proposal, and how it is to look; `known` are origins and texts of all comments so far.
+
+    Its copy on the remote is named by `root`, ends at `there`, and `pushed` are all its commits
+    that came from here.
+    """
 
     report: CommittedReport
     commit: str
-    copy: Copy
+    root: str
+    there: str | None
+    pushed: frozenset[str]
     base: str
     title: str
     block: str
@@ -94,7 +92,9 @@ class Lines:
         return Proposal(
             report,
             commit,
-            Copy(root, self._copies.there(root), frozenset(self._copies.pushed(root))),
+            root,
+            self._copies.there(root),
+            frozenset(self._copies.pushed(root)),
             base,
             title,
             words.block(report, mark, _without_trailers(message), rows),

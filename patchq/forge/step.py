@@ -29,7 +29,7 @@ from patchq.gate.report.schema import Report, waits_for_its_agent
 from patchq.gate.review.accept import Accept
 from patchq.gate.review.decide import Discard
 from patchq.gate.review.errands import Errand, TakeBack
-from patchq.gate.review.send_back import DraftComment, SendBack
+from patchq.gate.review.send_back import SendBack
 
 _SHORTEST_COMMIT = 7
 _LONGEST_TEXT = 3500
@@ -115,18 +115,15 @@ def rules_of(forge: Project, section: Forge, me: str, alone: bool) -> Deciders:
 
 def head(proposal: Proposal, talk: Conversation) -> Iterator[Action]:
     """Yield what is to be done about the copy."""
-    copy, commit, own = proposal.copy, proposal.commit, proposal.report.commit
-    if copy.there == commit:
+    there, commit = proposal.there, proposal.commit
+    if there == commit:
         return
-    if copy.there is not None and copy.there not in copy.pushed:
-        if commit == own:
-            pushed = copy.there
-            line = f"take over what was pushed to {records.branch(proposal.id)}: {pushed[:12]}"
-            yield Action(line, lambda to: to.adopt(proposal.id, pushed), decides=True)
-        return
-    same = copy.there is not None and proposal.same(copy.there)
-    if not same or talk.conflicts:
-        yield push(copy.root, commit)
+    if there is not None and there not in proposal.pushed:
+        if commit == proposal.report.commit:
+            line = f"take over what was pushed to {records.branch(proposal.id)}: {there[:12]}"
+            yield Action(line, lambda to: to.adopt(proposal.id, there), decides=True)
+    elif there is None or talk.conflicts or not proposal.same(there):
+        yield push(proposal.root, commit)
 
 
 def step(
@@ -144,7 +141,7 @@ def step(
         request = None
     yield from head(proposal, talk)
     if request is None:
-        branch, base = records.branch(proposal.copy.root), proposal.base
+        branch, base = records.branch(proposal.root), proposal.base
         body = words.within("", proposal.block)
         line = f"open a pull request for {branch} into {base}"
         yield Action(line, lambda to: to.open(branch, base, proposal.title, body))
@@ -223,20 +220,16 @@ def send_back(
     id, by, number = proposal.id, new[-1].by, request.number
     remarks = list(_comments(new, proposal, talk, request, rules))
     drafts = tuple(proposal.draft(thread, remark) for thread, remark in remarks)
-    line = f"send {id} back for {by} in #{number}: {_count(drafts)}"
+    count = "1 comment" if len(drafts) == 1 else f"{len(drafts)} comments"
+    line = f"send {id} back for {by} in #{number}: {count}"
     return decide(line, number, SendBack(id, drafts, by, proposal.commit))
 
 
-def _count(drafts: Sequence[DraftComment]) -> str:
-    return "1 comment" if len(drafts) == 1 else f"{len(drafts)} comments"
-
-
 def merge(proposal: Proposal, request: PullRequest, rules: Deciders) -> Iterator[Action]:
-    ready = request.base == proposal.report.target and proposal.same(request.head)
-    if proposal.report.boarded and rules.section.land == "merge" and ready:
-        line = f"merge #{request.number}"
-        report = proposal.report
-        yield Action(line, lambda to: to.merge(report, request), request.number, decides=True)
+    report, number = proposal.report, request.number
+    ready = request.base == report.target and proposal.same(request.head)
+    if report.boarded and rules.section.land == "merge" and ready:
+        yield Action(f"merge #{number}", lambda to: to.merge(report, request), number, decides=True)
 
 
 def _latest(

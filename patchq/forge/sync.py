@@ -143,14 +143,16 @@ class Round:
             yield action
             if action.decides:
                 return
-        request = self._reading.request_of(records.branch(proposal.copy.root))
+        request = self._reading.request_of(records.branch(proposal.root))
         if request and request.is_open:
-            yield from self._status(proposal)
+            head, wanted = self._copies.there(proposal.root), words.status(proposal.report)
+            if head and self._reading.status(head) != wanted:
+                yield step.set_status(head, wanted)
             approved = step.approvals(proposal, request, talk, self._rules)
             count = len(step.unsent(proposal, request, talk, self._rules))
             shown = ShownRequest(request.number, request.url, tuple(approved), count)
             self._shown[report.id] = shown
-            if request.head == self._copies.there(proposal.copy.root):
+            if request.head == head:
                 yield from step.merge(proposal, request, self._rules)
 
     def comments(self, report: CommittedReport) -> list[DraftComment]:
@@ -163,13 +165,7 @@ class Round:
     def _seen(self, report: CommittedReport) -> tuple[Proposal, PullRequest | None]:
         urls = {_root(one): one.url for one in self._reading.requests.values() if one.is_open}
         proposal = self._lines.proposal(report, self._queue, urls)
-        return proposal, self._reading.request_of(records.branch(proposal.copy.root))
-
-    def _status(self, proposal: Proposal) -> Iterator[Action]:
-        head = self._copies.there(proposal.copy.root)
-        wanted = words.status(proposal.report)
-        if head and self._reading.status(head) != wanted:
-            yield step.set_status(head, wanted)
+        return proposal, self._reading.request_of(records.branch(proposal.root))
 
     def _of_decided(self, request: PullRequest) -> Iterator[Action]:
         """Yield what is to be done about a request without a proposal."""

@@ -60,6 +60,9 @@ class Wire:
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> None:
         self._base, self._find_token, self._token = base.rstrip("/"), token, ""
+        self._host = urlsplit(base).netloc
+        # It is beside REST, as GitHub and its servers have it.
+        self._graphql = re.sub("(?<=/api)/v3$", "", self._base) + "/graphql"
         self._write_seconds, self._sleep = write_seconds, sleep
         self._wrote = -write_seconds
         self._cached: dict[str, tuple[str, Any, str]] = {}
@@ -122,11 +125,6 @@ class Wire:
 
     # ------------------------------------------------------------ one request
 
-    @property
-    def _graphql(self) -> str:
-        """The address beside that of REST, as GitHub and its servers have it."""
-        return re.sub("(?<=/api)/v3$", "", self._base) + "/graphql"
-
     def _url(self, path: str) -> str:
         return path if "://" in path else f"{self._base}/{path}"
 
@@ -174,10 +172,6 @@ class Wire:
         self.expires = answer.headers.get("github-authentication-token-expiration", self.expires)
         self.left = answer.headers.get("x-ratelimit-remaining", self.left)
         return answer
-
-    @property
-    def _host(self) -> str:
-        return urlsplit(self._base).netloc
 
     def _plain(self, text: str) -> str:
         """Return words of the forge for people, without the token."""
