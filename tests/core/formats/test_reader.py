@@ -71,17 +71,11 @@ def test_every_form_is_read_in_every_setting(form: str) -> None:
         "thought": f"<think>\n{text}</think>\n{text}",
         "outer fence": f"`````markdown\n{text}`````\n",
         "front lines": "\n\n\n" + text,
+        "CRLF": text.replace("\n", "\r\n"),
     }
     for name, setting in settings.items():
         found = edits(setting)
         assert [(edit.path, edit.op) for edit in found] == [("src/a.py", alone.op)], name
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_response_with_crlf(form: str) -> None:
-    (edit,) = edits(FORMS[form].replace("\n", "\r\n"))
-    (plain,) = edits(FORMS[form])
-    assert edit == plain
 
 
 def test_a_response_with_some_crlf_keeps_them() -> None:
