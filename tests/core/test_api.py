@@ -67,10 +67,9 @@ class Lazy(Mapping[str, bytes]):
     ("answer", "files"),
     [
         *(pytest.param(answer, AFTER, id=name) for name, answer in BY_FORMAT.items()),
-        pytest.param(block("", "four = 4\n", "c.py"), {"c.py": b"four = 4\n"}, id="create"),
-        pytest.param("b.py\n<<<<<<< DELETE\n>>>>>>> DELETE\n", {"b.py": None}, id="delete"),
-        pytest.param("b.py\n<<<<<<< RENAME\nc.py\n>>>>>>> RENAME\n",
-            {"b.py": None, "c.py": b"three = 3\n"}, id="rename"),
+        (block("", "four = 4\n", "c.py"), {"c.py": b"four = 4\n"}),  # create
+        ("b.py\n<<<<<<< DELETE\n>>>>>>> DELETE\n", {"b.py": None}),  # delete
+        ("b.py\n<<<<<<< RENAME\nc.py\n>>>>>>> RENAME\n", {"b.py": None, "c.py": b"three = 3\n"}),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", [str, bytes])

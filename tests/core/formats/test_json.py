@@ -26,28 +26,28 @@ TWO = [*ONE, ("src/b.py", ReplaceText("p", "q"))]
     ("text", "expected"),
     [
         # bare
-        pytest.param(f"  {EDIT}", ONE, id="indented"),
-        pytest.param(f"[\n// one\n{EDIT}, /* two */\n{OTHER},\n]", TWO, id="comments and commas"),
-        pytest.param(PRETTY.replace("\n", "\r\n"), ONE, id="CRLF"),
+        (f"  {EDIT}", ONE),  # indented
+        (f"[\n// one\n{EDIT}, /* two */\n{OTHER},\n]", TWO),  # comments and commas
+        (PRETTY.replace("\n", "\r\n"), ONE),  # CRLF
         # fenced
-        pytest.param(f"~~~~json edits\n{PRETTY}\n~~~~", ONE, id="tildes"),
-        pytest.param(f"<code>\n{PRETTY}\n</code>", ONE, id="tag"),
-        pytest.param(f"```json\n{EDIT}```\nDone.", ONE, id="end on the last line"),
-        pytest.param(f"## `own.py`\n```json\n{EDIT.replace('a.py', 'a/own.py')}\n```",
-                     [("a/own.py", ReplaceText("x", "y"))], id="under the end of its path"),
+        (f"~~~~json edits\n{PRETTY}\n~~~~", ONE),  # tildes
+        (f"<code>\n{PRETTY}\n</code>", ONE),  # tag
+        (f"```json\n{EDIT}```\nDone.", ONE),  # end on the last line
+        (f"## `own.py`\n```json\n{EDIT.replace('a.py', 'a/own.py')}\n```",
+            [("a/own.py", ReplaceText("x", "y"))]),  # under the end of its path
         # strings
-        pytest.param('{"path": "a.py", "old_str": "```\n{\n", "new_str": ""}',
-                     [("a.py", ReplaceText("```\n{\n", ""))], id="raw lines"),
+        ('{"path": "a.py", "old_str": "```\n{\n", "new_str": ""}',
+            [("a.py", ReplaceText("```\n{\n", ""))]),  # raw lines
         # prose
-        pytest.param('{"name": "x", "version": 1}', [], id="other JSON"),
-        pytest.param(f"[1] see\n{EDIT}", ONE, id="a note before"),
-        pytest.param(f'["quoted\n{EDIT}', ONE, id="an open quote before"),
-        pytest.param(f'{{"a": 1}}\n{EDIT}\n[]', ONE, id="other values around"),
-        pytest.param("```c\nint main()\n{\n  return 0;\n}\n```", [], id="code"),
-        pytest.param('{"edits": []}', [], id="no edits"),
-        pytest.param('{"edits": [{"id": 1}]}', [], id="other edits"),
-        pytest.param('{"edits": "[1]", "path": "a.py"}', [], id="other text"),
-        pytest.param("[x] done\n[link](url)\n{{ var }}", [], id="no JSON"),
+        ('{"name": "x", "version": 1}', []),  # other JSON
+        (f"[1] see\n{EDIT}", ONE),  # a note before
+        (f'["quoted\n{EDIT}', ONE),  # an open quote before
+        (f'{{"a": 1}}\n{EDIT}\n[]', ONE),  # other values around
+        ("```c\nint main()\n{\n  return 0;\n}\n```", []),  # code
+        ('{"edits": []}', []),  # no edits
+        ('{"edits": [{"id": 1}]}', []),  # other edits
+        ('{"edits": "[1]", "path": "a.py"}', []),  # other text
+        ("[x] done\n[link](url)\n{{ var }}", []),  # no JSON
     ],
 )  # fmt: skip
 def test_reads(text: str, expected: list[tuple[str, Any]]) -> None:
@@ -136,7 +136,6 @@ def test_every_value_is_read_or_refused(value: Any) -> None:
 
 
 DEPENDENCY = "edit.dependency"
-UNREADABLE = "unreadable_edit"
 Relations = dict[str, tuple[tuple[str, ...], str | None]]
 
 
