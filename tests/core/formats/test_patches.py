@@ -219,6 +219,7 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
     "a chunk": (update("@@", " one", "-two", "+TWO", " three"),
         [hunk("one\ntwo\nthree\n", "one\nTWO\nthree\n")]),
     "several chunks": (update("@@", "-a", "+b", "@@", "-c"), [A_TO_B, hunk("c\n", "")]),
+    "in a diff's fence": (fence(update("@@", "-a", "+b")), [A_TO_B]),
     "blank lines before the first chunk": (update("", "@@", "-a", "+b"), [A_TO_B]),
     "stacked scopes": (update("@@ class A:", "@@     def f(self):", "-a", "+b"),
         [hunk("a\n", "b\n", scopes=("class A:", "def f(self):"))]),

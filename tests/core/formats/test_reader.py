@@ -231,10 +231,10 @@ def test_every_text_is_read_or_refused(text: str, default_path: str | None) -> N
 
 
 PRETTY = json.dumps(json.loads(CALL), indent=2)
-WHOLE_LINES = "FILE: src/a.py\nx\ny\nEND FILE"
+CUT = [SEARCH, V4A, PAIR, WHOLE, CALL, SCRIPT, PRETTY, "FILE: src/a.py\nx\ny\nEND FILE"]
 
 
-@pytest.mark.parametrize("text", [SEARCH, V4A, PAIR, WHOLE, CALL, SCRIPT, PRETTY, WHOLE_LINES])
+@pytest.mark.parametrize("text", [*CUT, f"[{PRETTY},\n{CALL}]"])
 def test_a_response_cut_anywhere_is_no_edit(text: str) -> None:
     """But for the end of a fence."""
     text = text.strip()
