@@ -95,11 +95,9 @@ def merged_files(
 
 
 def _merged(index: pygit2.Index, path: str) -> Leaf | None:
-    try:
-        entry = index[path]
-    except KeyError:
+    if path not in index:
         return None
-    return int(entry.mode), str(entry.id)
+    return int(index[path].mode), str(index[path].id)
 
 
 def line_hunks(old: bytes, new: bytes) -> list[LineHunk]:
