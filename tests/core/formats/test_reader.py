@@ -368,6 +368,7 @@ def check_only_a(text: str) -> None:
     parsed = read(text)
     last = text[: text.rindex("REPLACE")].count("\n") + 1
     assert [(edit.path, edit.at[1]) for edit in parsed.edits] == [("src/a.py", last)], text
+    assert "<|" not in parsed.prose
 
 
 @pytest.mark.parametrize("word", WORDS)
