@@ -54,22 +54,23 @@ class Store(Database):
         self.root = root
         self._lock = RLock()
         self._writable = True
-        with self._faults():
+        with self._guarded():
             self._database = self._opened()
         finalize(self, self._database.close)
         self._checkpointed = self._database.total_changes
 
     def all(self, statement: str, **values: object) -> list[Row]:
-        with self._guarded() as database:
-            return database.execute(statement, values).fetchall()
+        with self._guarded():
+            return self._database.execute(statement, values).fetchall()
 
     def each(self, statement: str, rows: Iterable[Mapping[str, object]]) -> None:
-        with self.transaction(), self._guarded() as database:
-            database.executemany(statement, rows)
+        with self.transaction():
+            self._database.executemany(statement, rows)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        with self._guarded() as database:
+        database = self._database
+        with self._guarded():
             if database.in_transaction:
                 yield
                 return
@@ -102,8 +103,8 @@ class Store(Database):
         """Write a copy of the store, as one file that was not there."""
         umask = os.umask(0o077)
         try:
-            with self._guarded() as database:
-                database.execute("vacuum into ?", (str(file),))
+            with self._guarded():
+                self._database.execute("vacuum into ?", (str(file),))
         finally:
             os.umask(umask)
 
@@ -112,18 +113,14 @@ class Store(Database):
         return [line for line in self.column("pragma quick_check(10)") if line != "ok"]
 
     @contextlib.contextmanager
-    def _guarded(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._faults():
-            yield self._database
-
-    @contextlib.contextmanager
-    def _faults(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.IntegrityError as error:
-            raise Taken(str(error)) from error
-        except sqlite3.Error as error:
-            raise self._fault(error) from error
+    def _guarded(self) -> Iterator[None]:
+        with self._lock:
+            try:
+                yield
+            except sqlite3.IntegrityError as error:
+                raise Taken(str(error)) from error
+            except sqlite3.Error as error:
+                raise self._fault(error) from error
 
     def _fault(self, error: sqlite3.Error) -> Fault:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
