@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.command import block, patchq
+from tests.helpers.command import block, patchq, work
 from tests.helpers.gitrepo import commit_files, git, identity
-from tests.page.people import edits, proposals, propose, served
+from tests.page.people import edits, proposals, served
 
 HOSTILE = (
     "<script>document.title='run'</script><img src=x onerror=\"document.title='run'\">"
@@ -69,14 +69,14 @@ def discussed(repo: Path) -> None:
 
     The comment c1 is answered by words, c2 by a change of its lines, c3 is open.
     """
-    propose(repo, first=rows(5, 6, 20))
+    work(repo, first=rows(5, 6, 20))
     said = "In short, please\nrows.txt:5: say why\nrows.txt:20: and this?\n"
     comments = repo / "comments"
     comments.write_text(said)
     patchq("send-back", "first", "--comments", str(comments), cwd=repo)
     comments.unlink()
     answer = f"---\nretries: first\nanswers: {{c1: Shorter now}}\n---\n{rows(5, 20, to='better')}"
-    propose(repo, second=answer.replace("better 20", "ROW 20"))
+    work(repo, second=answer.replace("better 20", "ROW 20"))
     commit_files(repo, {"rows.txt": ROWS.replace("row 12\n", "row twelve\n")})
     patchq("run", cwd=repo)
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import follow
-from tests.helpers.command import block, patchq
+from tests.helpers.command import block, patchq, work
 from tests.helpers.gitrepo import git
 from tests.helpers.pages import ROOT
-from tests.page.people import edits, propose, served, state
+from tests.page.people import edits, served, state
 
 pytestmark = pytest.mark.browser
 
@@ -32,7 +32,7 @@ Opening = Callable[..., Any]
 
 def fresh(repo: Path, name: str, old: str, new: str) -> None:
     """One more proposal."""
-    propose(repo, **{name: edits((old, new), path="notes.md")})
+    work(repo, **{name: edits((old, new), path="notes.md")})
 
 
 @pytest.mark.parametrize("width", [1440, 390])
@@ -267,11 +267,11 @@ def large(repo: Path) -> str:
     files = {f"src/part_{number:02}.py": "".join(lines[:90]) for number in range(40)}
     made = [block(path, "", text) for path, text in files.items()]
     made.append(block("src/long.py", "", "".join(lines)))
-    propose(repo, base="\n".join(made))
+    work(repo, base="\n".join(made))
     patchq("accept", "base", cwd=repo)
     parts = [block(path, lines[44], "value_45 = 'x' * 45\n") for path in files]
     parts += [block("src/long.py", lines[599], "value_600 = 'y' * 600  # " + "z" * 300 + "\n")]
-    propose(repo, large="\n".join(parts))
+    work(repo, large="\n".join(parts))
     return "large"
 
 
@@ -315,7 +315,7 @@ def test_a_fold_opens(opened: Opening, large: str, script: bool) -> None:
 
 
 def test_a_file_is_viewed_until_it_changes(opened: Opening, repo: Path) -> None:
-    propose(repo, view=block("view.txt", "", "one\n"))
+    work(repo, view=block("view.txt", "", "one\n"))
     tab = opened("/batch/view")
     with tab.expect_response("**/viewed"):
         tab.keyboard.press("v")
@@ -331,7 +331,7 @@ def test_a_file_is_viewed_until_it_changes(opened: Opening, repo: Path) -> None:
         tab.uncheck("[data-viewed]")
     with tab.expect_response("**/viewed"):
         tab.check("[data-viewed]")
-    propose(repo, view2="---\nretries: view\n---\n" + block("view.txt", "", "two\n"))
+    work(repo, view2="---\nretries: view\n---\n" + block("view.txt", "", "two\n"))
     tab.goto(f"{tab.own}/batch/view2")
     assert not tab.is_checked("[data-viewed]")
     follow(tab, "text=What changed since you looked")

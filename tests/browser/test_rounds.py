@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import follow, rows
-from tests.helpers.command import block, patchq
+from tests.helpers.command import block, patchq, work
 from tests.helpers.gitrepo import git
-from tests.page.people import propose, state
+from tests.page.people import state
 
 pytestmark = pytest.mark.browser
 Opening = Callable[..., Any]
@@ -44,11 +44,11 @@ def test_a_round_shows_what_it_changed_and_not_what_its_target_did(opened: Openi
 
 
 def test_what_conflicts_is_shown_against_the_earlier_result(opened: Opening, repo: Path) -> None:
-    propose(repo, clash1=block("notes.md", "plain\n", "plainer\n"))
+    work(repo, clash1=block("notes.md", "plain\n", "plainer\n"))
     patchq("send-back", "clash1", "-m", "no", cwd=repo)
-    propose(repo, between=block("notes.md", "plain\n", "simple\n"))
+    work(repo, between=block("notes.md", "plain\n", "simple\n"))
     patchq("accept", "between", cwd=repo)
-    propose(repo, clash2="---\nretries: clash1\n---\n" + block("notes.md", "simple\n", "easy\n"))
+    work(repo, clash2="---\nretries: clash1\n---\n" + block("notes.md", "simple\n", "easy\n"))
     tab = opened("/batch/clash2?since=1")
     assert "Shown against the result of round 1" in tab.inner_text("main")
     assert changed(tab) == ["plainer", "easy"]
@@ -81,7 +81,7 @@ def test_threads_are_answered_resolved_and_sent_along(opened: Opening, repo: Pat
     states = [(one["id"], one["state"]) for one in review["comments"]]
     assert states == [("c2", "open"), ("c3", "open")]
     assert review["comments"][0]["replies"][-1]["text"] == "Not quite"
-    propose(repo, third=f"---\nretries: second\nanswers: {{c3: Gone}}\n---\n{rows(5, to='Best')}")
+    work(repo, third=f"---\nretries: second\nanswers: {{c3: Gone}}\n---\n{rows(5, to='Best')}")
     tab.goto(f"{tab.own}/batch/third")
     assert threads(tab) == {"c2": "answered", "c3": "answered"}
     assert "round 3 of 3" in tab.inner_text("main")
@@ -89,7 +89,7 @@ def test_threads_are_answered_resolved_and_sent_along(opened: Opening, repo: Pat
 
 def test_a_range_is_commented_on_by_the_mouse(opened: Opening, repo: Path) -> None:
     text = "".join(f"new {n}\n" for n in range(1, 10))
-    propose(repo, ranged=block("ranged.txt", "", text))
+    work(repo, ranged=block("ranged.txt", "", text))
     tab = opened("/batch/ranged")
     number = "code[data-side=new][data-line='{}']"
     tab.click(number.format(3), position={"x": 20, "y": 5})
@@ -111,7 +111,7 @@ def test_a_range_is_commented_on_by_the_mouse(opened: Opening, repo: Path) -> No
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_a_discard_is_undone(opened: Opening, repo: Path, script: bool) -> None:
     id = f"undone-{script}".lower()
-    propose(repo, **{id: block(f"{id}.txt", "", "x\n")})
+    work(repo, **{id: block(f"{id}.txt", "", "x\n")})
     tab = opened(f"/batch/{id}", java_script_enabled=script)
     tab.click("[data-decide=discard]")
     tab.locator(f"text=Discarded {id}").wait_for()
@@ -128,7 +128,7 @@ def test_events_of_others_renew_the_numbers_alone(opened: Opening, repo: Path) -
     before, read = int(numbers.inner_text()), list[str]()
     tab.on("request", lambda request: read.append(request.url))
     for n in range(5):
-        propose(repo, **{f"event-{n}": block(f"event-{n}.txt", "", "x\n")})
+        work(repo, **{f"event-{n}": block(f"event-{n}.txt", "", "x\n")})
         number = re.compile(f"^{before + n + 1}$")
         tab.locator("[data-waiting]", has_text=number).wait_for()
     assert read == []
@@ -139,7 +139,7 @@ def test_events_of_others_renew_the_numbers_alone(opened: Opening, repo: Path) -
 
 def test_forty_are_decided_by_keys_alone(opened: Opening, repo: Path) -> None:
     ids = [f"key-{n:02}" for n in range(40)]
-    propose(repo, **{id: block(f"{id}.txt", "", "x\n") for id in ids})
+    work(repo, **{id: block(f"{id}.txt", "", "x\n") for id in ids})
     tab = opened("/?q=key-")
     tab.keyboard.press("j")
     tab.keyboard.press("Enter")
@@ -182,7 +182,7 @@ def test_pictures_are_shown_and_run_nothing(opened: Opening) -> None:
 
 def test_one_that_moved_is_shown_and_the_others_land(opened: Opening, repo: Path) -> None:
     ids = [f"many-{n:02}" for n in range(12)]
-    propose(repo, **{id: block(f"{id}.txt", "", "x\n") for id in ids})
+    work(repo, **{id: block(f"{id}.txt", "", "x\n") for id in ids})
     tab = opened("/?q=many-")
     tab.check("[data-whole]")
     follow(tab, "[data-bar] button[value=accept]")

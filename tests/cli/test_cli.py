@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import ending
-from tests.helpers.command import block, drop, fresh, patchq, report
+from tests.helpers.command import block, drop, fresh, patchq, report, work
 from tests.helpers.gitrepo import git, make_repo, operators_file, tip, write_config
 
 MINUS = "\N{MINUS SIGN}"
@@ -333,8 +333,7 @@ def test_status_is_bounded_and_says_what_it_left_out(repo: Path) -> None:
 
 def test_log_and_show(repo: Path) -> None:
     for name, text in (("x", EDIT), ("y", BAD), ("z", EDIT)):
-        drop(repo / ".patchq", {f"{name}.md": text})
-        patchq("run", cwd=repo, code=None)
+        work(repo, **{name: text})
     lines = patchq("log", cwd=repo).out.splitlines()
     assert [line.split()[:2] for line in lines] == [
         ["duplicate", "z"],

@@ -13,7 +13,7 @@ import pytest
 
 from patchq.gate.report.schema import EVENT_KINDS
 from tests.helpers import ending
-from tests.helpers.command import block, drop, patchq
+from tests.helpers.command import block, drop, patchq, work
 from tests.helpers.gitrepo import write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
@@ -59,8 +59,7 @@ def test_every_kind_of_change_is_told(repo: Path) -> None:
 
 
 def test_what_an_event_holds_is_what_the_page_says(repo: Path) -> None:
-    drop(repo / ".patchq", {"x.md": EDIT})
-    patchq("run", cwd=repo)
+    work(repo, x=EDIT)
     (_, told) = events(repo)
     rows = [line.split("|")[1] for line in DOCS.read_text().splitlines() if line.startswith("| `")]
     named = [name.strip("` ") for row in rows for name in row.split(",")]
@@ -87,14 +86,12 @@ def test_it_is_bounded_and_says_what_it_left_out(repo: Path) -> None:
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_it_follows_until_it_is_to_end(repo: Path, how: signal.Signals, code: int) -> None:
-    drop(repo / ".patchq", {"first.md": BAD})
-    patchq("run", cwd=repo, code=1)
+    work(repo, first=BAD)
     command = [sys.executable, "-m", "patchq", "events", "--json", "--follow", "--since", "0"]
     with ending.running(command, cwd=repo, stdout=subprocess.PIPE, text=True) as follower:
         assert follower.stdout
         seen = [json.loads(follower.stdout.readline()) for _ in range(2)]
-        drop(repo / ".patchq", {"second.md": BAD})
-        patchq("run", cwd=repo, code=1)
+        work(repo, second=BAD)
         seen += [json.loads(follower.stdout.readline()) for _ in range(2)]
         assert [one["batch"] for one in seen] == ["first", "first", "second", "second"]
         follower.send_signal(how)

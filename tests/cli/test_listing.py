@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq
+from tests.helpers.command import block, drop, patchq, work
 from tests.helpers.gitrepo import make_repo, operators_file
 from tests.helpers.stores import edit_report
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
@@ -36,8 +36,7 @@ def repo(tmp_path: Path) -> Path:
     patchq("init", cwd=repo)
     (repo / ".patchq.yaml").rename(operators_file(repo))
     for name, text in RESPONSES.items():
-        drop(repo / ".patchq", {f"{name}.md": text})
-        patchq("run", cwd=repo, code=None)
+        work(repo, **{name: text})
     for days, name in enumerate(("two", "big", "nobodys")):
         edit_report(repo / ".patchq", name, partial(age, days=3 - days))
     return repo

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import ending
-from tests.helpers.command import block, drop, patchq
+from tests.helpers.command import block, drop, patchq, work
 from tests.helpers.gitrepo import git, write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
@@ -44,8 +44,7 @@ def test_what_has_no_verdict_is_waited_for(repo: Path) -> None:
 
 
 def test_a_refusal_says_what_to_send(repo: Path) -> None:
-    drop(repo / ".patchq", {"x.md": BAD})
-    patchq("run", cwd=repo, code=1)
+    work(repo, x=BAD)
     done = patchq("wait", "x", cwd=repo, code=1)
     line, _, page = done.out.partition("\n\n")
     assert line.startswith("rejected   x  match.none")

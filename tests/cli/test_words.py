@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.helpers.command import block, drop, patchq
+from tests.helpers.command import block, patchq, work
 from tests.helpers.gitrepo import make_repo
 
 NEVER = re.compile(r"\b(?:batch(?:es)?|rungs?|gate|stands?)\b", re.IGNORECASE)
@@ -57,8 +57,7 @@ def test_words_of_another_trade_are_in_no_output(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"})
     patchq("init", cwd=repo)
     for id, response in RESPONSES.items():
-        drop(repo / ".patchq", {f"{id}.md": response})
-        patchq("run", cwd=repo, code=None)
+        work(repo, **{id: response})
     lines = COMMANDS.split("\n")
     assert len(lines) >= 30
     for line in lines:

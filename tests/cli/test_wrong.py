@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from patchq.cli.command import GROUPS, VERBS
-from tests.helpers.command import Done, block, drop, patchq
+from tests.helpers.command import Done, block, patchq, work
 from tests.helpers.gitrepo import make_repo
 
 RIGHT = {
@@ -85,8 +85,7 @@ SLIPS = {
 @pytest.fixture
 def repo(repo: Path) -> Path:
     """A repository with one proposal; nothing here changes it."""
-    drop(repo / ".patchq", {"good.md": "---\nagent: codex\n---\n" + block("a.txt", "two\n", "2\n")})
-    patchq("run", cwd=repo)
+    work(repo, good="---\nagent: codex\n---\n" + block("a.txt", "two\n", "2\n"))
     (repo / "good.md").write_text(block("a.txt", "one\n", "1\n"))
     (repo / "empty.md").touch()
     return repo

@@ -22,7 +22,7 @@ from patchq.gate.api.shared import SharedGate
 from patchq.gate.api.submitting import FileEdit, response
 from patchq.mcp.server import INSTRUCTIONS, Server
 from patchq.mcp.tools import Tools
-from tests.helpers.command import block, drop, patchq
+from tests.helpers.command import block, patchq, work
 from tests.helpers.gitrepo import git, make_repo
 from tests.mcp.clients import ERAS, NEVER, edit, said
 
@@ -240,8 +240,7 @@ def test_submit_says_that_nobody_is_there(repo: Path, door: SharedGate) -> None:
         given = {"id": done.structured_content["id"], "wait_seconds": 0}
         seen = await client.call_tool("wait", given)
         assert seen.structured_content["state"] == "waiting"
-        drop(repo / ".patchq", {"x.md": block("b.txt", "", "new\n")})
-        patchq("run", cwd=repo)
+        work(repo, x=block("b.txt", "", "new\n"))
         seen = await client.call_tool("wait", {"id": done.structured_content["id"]})
         assert seen.structured_content["id"] == "mine"
         assert seen.structured_content["state"] == "proposed"  # on top of `x`
@@ -263,8 +262,7 @@ def test_a_repository_that_is_gone_is_said_to_be(repo: Path, door: SharedGate) -
 
 
 def test_check_and_looks_write_nothing(repo: Path, door: SharedGate) -> None:
-    drop(repo / ".patchq", {"x.md": block("a.txt", "nowhere\n", "x\n")})
-    patchq("run", cwd=repo, code=1)
+    work(repo, x=block("a.txt", "nowhere\n", "x\n"))
     before = left(repo)
 
     async def use(client: Client) -> None:

@@ -93,12 +93,6 @@ def proposals(tmp: Path, responses: dict[str, str], files: dict[str, str] | None
     return repo
 
 
-def propose(repo: Path, **responses: str) -> None:
-    """Hand responses in, each with its id, and have them decided on."""
-    drop(repo / ".patchq", {f"{id}.md": text for id, text in responses.items()})
-    patchq("run", cwd=repo)
-
-
 def state(repo: Path, id: str) -> str:
     """The state of a change."""
     return str(patchq("--json", "status", id, cwd=repo).json()["state"])

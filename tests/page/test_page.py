@@ -8,9 +8,9 @@ import socket
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from tests.helpers.command import block, patchq
+from tests.helpers.command import block, patchq, work
 from tests.helpers.gitrepo import git
-from tests.page.people import Person, commit_of, edits, propose, served, state
+from tests.page.people import Person, commit_of, edits, served, state
 
 
 def test_the_inbox_says_what_status_says(person: Person, repo: Path) -> None:
@@ -121,7 +121,7 @@ def test_some_edits_are_previewed_before_they_land(person: Person, repo: Path) -
 
 def test_what_is_held_can_be_discarded(person: Person, repo: Path) -> None:
     text = edits(("three\n", "3\n")).replace("---\n", "---\ndepends_on: [nobody]\n", 1)
-    propose(repo, later=text)
+    work(repo, later=text)
     assert 'href="/batch/later"' in person.look("/")
     assert "depends.failed" in person.look("/batch/later")
     assert person.send("/batch/later/discard", [("commit", "held")]).code == 303
@@ -135,7 +135,7 @@ def test_decisions_are_counted_by_agent_and_day(person: Person, repo: Path) -> N
 
     _, before = by_day()
     texts = {id: block(f"{id}.txt", "", f"{id}\n") for id in ("one-day", "next-day", "no-day")}
-    propose(repo, **{id: f"---\nagent: ann\n---\n{text}" for id, text in texts.items()})
+    work(repo, **{id: f"---\nagent: ann\n---\n{text}" for id, text in texts.items()})
     for verb, id in zip(("accept", "accept", "discard"), texts, strict=True):
         patchq(verb, id, cwd=repo)
     rows = patchq("--json", "stats", "--by", "agent", cwd=repo).json()["rows"]
@@ -217,7 +217,7 @@ def test_words_go_back(person: Person, repo: Path) -> None:
 def test_a_stack_is_shown_and_accepted_as_one(person: Person, repo: Path) -> None:
     made = "{}.txt\n<<<<<<< SEARCH\n=======\n{}\n>>>>>>> REPLACE\n"
     top = f"---\ndepends_on: [low]\n---\n{made.format('top', 'top')}"
-    propose(repo, low=made.format("low", "low"), top=top)
+    work(repo, low=made.format("low", "low"), top=top)
     stack = person.look("/").split('data-group="stack-low"')[1].split("</details>")[0]
     assert re.findall('data-change="([a-z]+)"', stack) == ["low", "top"]
     page = person.look("/batch/top")
@@ -235,7 +235,7 @@ def test_a_stack_is_shown_and_accepted_as_one(person: Person, repo: Path) -> Non
 def test_several_are_decided_alike(person: Person, repo: Path) -> None:
     made = "{0}.txt\n<<<<<<< SEARCH\n=======\n{0}\n>>>>>>> REPLACE\n"
     ids = [f"{name}-more" for name in ("one", "two", "three", "four")]
-    propose(repo, **{id: made.format(id) for id in ids})
+    work(repo, **{id: made.format(id) for id in ids})
     asked = urlencode([("deed", "accept"), *(("chosen", id) for id in ids)])
     confirmed = person.look(f"/several?{asked}")
     chosen = dict(re.findall(r'name="chosen" value="([a-z]+-more) ([0-9a-f]{40})"', confirmed))
@@ -279,9 +279,9 @@ def test_several_are_decided_alike(person: Person, repo: Path) -> None:
 
 def test_a_fold_opens_to_the_lines_of_the_file(person: Person, repo: Path) -> None:
     lines = [f"line {number}\n" for number in range(1, 201)]
-    propose(repo, long=block("long.txt", "", "".join(lines)))
+    work(repo, long=block("long.txt", "", "".join(lines)))
     patchq("accept", "long", cwd=repo)
-    propose(repo, fold=edits(("line 100\n", "line one hundred\n"), path="long.txt"))
+    work(repo, fold=edits(("line 100\n", "line one hundred\n"), path="long.txt"))
     page = person.look("/batch/fold")
     shown = [int(number) for number in re.findall(r"data-side=new data-line=(\d+)", page)]
     assert shown == list(range(97, 104))
@@ -301,7 +301,7 @@ def test_a_fold_opens_to_the_lines_of_the_file(person: Person, repo: Path) -> No
 
 def test_a_picture_is_shown_before_and_after(person: Person, repo: Path) -> None:
     svg = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>\n'
-    propose(repo, drawn=block("drawn.svg", "", svg))
+    work(repo, drawn=block("drawn.svg", "", svg))
     page = person.look("/batch/drawn")
     (address,) = re.findall(r'<img src="(/blob/[0-9a-f]{40}\?as=svg)" alt="drawn.svg after"', page)
     answer = person.ask("GET", address)
