@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec.structs import replace
 
-from patchq.gate.api import rows, waiting
+from patchq.gate.api import rows, stats, waiting
 from patchq.gate.api.location import OpenedQueue
 from patchq.gate.api.rows import ALL, ChangeRow, Filter, Pending, Rows
 from patchq.gate.config.schema import Config
@@ -185,8 +185,6 @@ class Gate(OpenedQueue):
 
     def stats(self, by: str | None = None) -> list[dict[str, Any]]:
         """Return sums of verdicts and edits: a row for each agent, model, format or day."""
-        from patchq.gate.api import stats
-
         context = self.context()
         if by == stats.DAY:
             return stats.days(self.events("").read())

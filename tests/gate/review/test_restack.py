@@ -307,12 +307,14 @@ def test_what_is_discarded_while_the_hooks_of_accept_run_does_not_land(repo: Pat
     words = [sys.executable, "-m", "patchq", "accept", "x"]
     with running(words, cwd=repo, stderr=subprocess.PIPE, text=True) as process:
         threads = Path(f"/proc/{process.pid}/task")
+        end = time.monotonic() + 60
         while not any(file.read_text() for file in threads.glob("*/children")):
             assert process.poll() is None
+            assert time.monotonic() < end
             time.sleep(0.02)
         patchq("discard", "x", cwd=repo)
         mark.unlink()
-        _, said = process.communicate()
+        _, said = process.communicate(timeout=60)
     assert (process.returncode, "it is discarded" in said) == (2, True), said
     assert (tip(repo), told(repo, "x")["state"]) == (before, "discarded")
 
