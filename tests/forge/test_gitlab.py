@@ -35,49 +35,25 @@ def fake(scene: Scene) -> GitLabFake:
     return scene.fake
 
 
-@pytest.mark.parametrize(
-    ("remote", "section", "asked"),
-    [
-        (
-            "git@gitlab.com:acme/tools/demo.git",
-            {},
-            "https://gitlab.com/api/v4/projects/acme%2Ftools%2Fdemo/merge_requests",
-        ),
-        (
-            "https://git.acme.org/demo/it",
-            {"kind": "gitlab"},
-            "https://git.acme.org/api/v4/projects/demo%2Fit/merge_requests",
-        ),
-        (
-            "https://acme.org/lab/a/b/c.git",
-            {"kind": "gitlab", "url": "https://acme.org/lab/api/v4/"},
-            "https://acme.org/lab/api/v4/projects/a%2Fb%2Fc/merge_requests",
-        ),
-        ("git@github.com:acme/demo", {}, "https://api.github.com/repos/acme/demo/pulls"),
-        (
-            "ssh://git@ghe.acme.org:2222/acme/demo",
-            {"kind": "github"},
-            "https://ghe.acme.org/api/v3/repos/acme/demo/pulls",
-        ),
-        (
-            "https://me:pw@ghe.acme.org/a/prefix/acme/demo.git/",
-            {"kind": "github"},
-            "https://ghe.acme.org/api/v3/repos/acme/demo/pulls",
-        ),
-        ("https://git.acme.org/acme/demo", {}, None),
-        ("/srv/acme/demo", {"kind": "gitlab"}, None),
-    ],
-    ids=[
-        "groups",
-        "own-server",
-        "below-a-path",
-        "github",
-        "ssh",
-        "enterprise",
-        "unknown",
-        "no-host",
-    ],
-)
+LAB, HUB = {"kind": "gitlab"}, {"kind": "github"}
+BELOW = {**LAB, "url": "https://acme.org/lab/api/v4/"}
+DEMO, ENTERPRISE = "repos/acme/demo/pulls", "https://ghe.acme.org/api/v3"
+PLACES: dict[str, tuple[str, dict[str, str], str | None]] = {
+    "groups": ("git@gitlab.com:acme/tools/demo.git", {},
+               "https://gitlab.com/api/v4/projects/acme%2Ftools%2Fdemo/merge_requests"),
+    "own-server": ("https://git.acme.org/demo/it", LAB,
+                   "https://git.acme.org/api/v4/projects/demo%2Fit/merge_requests"),
+    "below-a-path": ("https://acme.org/lab/a/b/c.git", BELOW,
+                     "https://acme.org/lab/api/v4/projects/a%2Fb%2Fc/merge_requests"),
+    "github": ("git@github.com:acme/demo", {}, f"https://api.github.com/{DEMO}"),
+    "ssh": ("ssh://git@ghe.acme.org:2222/acme/demo", HUB, f"{ENTERPRISE}/{DEMO}"),
+    "enterprise": ("https://me:pw@ghe.acme.org/a/b/acme/demo.git/", HUB, f"{ENTERPRISE}/{DEMO}"),
+    "unknown": ("https://git.acme.org/acme/demo", {}, None),
+    "no-host": ("/srv/acme/demo", LAB, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("remote", "section", "asked"), PLACES.values(), ids=PLACES)
 def test_the_remote_and_the_section_tell_the_project(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

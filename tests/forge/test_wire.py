@@ -19,29 +19,25 @@ def _wire(answer: Callable[[httpx2.Request], httpx2.Response], base: str = "http
 
 
 @pytest.mark.parametrize(
-    ("base", "rest", "graphql"),
+    ("base", "beside"),
     [
-        ("https://api.github.com", "https://api.github.com/user", "https://api.github.com/graphql"),
-        ("https://ghe/api/v3/", "https://ghe/api/v3/user", "https://ghe/api/graphql"),
-        (
-            "http://localhost:8/p/api",
-            "http://localhost:8/p/api/user",
-            "http://localhost:8/p/api/graphql",
-        ),
+        ("https://api.github.com", "https://api.github.com"),
+        ("https://ghe/api/v3", "https://ghe/api"),
+        ("http://localhost:8/p/api", "http://localhost:8/p/api"),
     ],
     ids=["github", "enterprise", "prefix"],
 )
-def test_addresses_of_the_api(base: str, rest: str, graphql: str) -> None:
+def test_addresses_of_the_api(base: str, beside: str) -> None:
     asked: list[str] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         asked.append(str(request.url))
         return httpx2.Response(200, json={"data": {}})
 
-    wire = _wire(answer, base)
+    wire = _wire(answer, f"{base}/")
     wire.get("user")
     wire.query("query { viewer { login } }")
-    assert asked == [rest, graphql]
+    assert asked == [f"{base}/user", f"{beside}/graphql"]
 
 
 @pytest.mark.parametrize(

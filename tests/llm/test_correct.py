@@ -11,14 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from patchq.core.model.ops import (
-    InContext,
-    Occurrences,
-    Op,
-    PatchHunk,
-    Replace,
-    ReplaceText,
-)
+from patchq.core.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
 from patchq.core.model.values import Correction, Edit, Problem
 from patchq.core.plan import batch
 from patchq.gate.queue.engine import StoreQueue

@@ -65,13 +65,7 @@ def test_anything_else_is_ignored(answer: str) -> None:
         (NEW, FILE + "print(\n"),
         (NEW.replace("b", "ghp_" + "a1B2c3D4e5F6" * 3), FILE),
     ],
-    ids=[
-        "it parses",
-        "no escape is to blame",
-        "none helps",
-        "it never parsed",
-        "it holds a secret",
-    ],
+    ids=["parses", "no-escape-is-to-blame", "none-helps", "never-parsed", "secret"],
 )
 def test_what_no_model_is_asked(new: str, file: str) -> None:
     asked = Scripted([])

@@ -38,21 +38,12 @@ def test_large_files(text: str, large: bool) -> None:
 
 
 NEW = ShownFile("new.py", None)
+BIG, PART = ShownFile("a.py", LARGE), ShownFile("a.md", LARGE, 9, 9)
 FORMS = {
     "new": ((NEW,), "auto", {"whole_file"}, "whole"),
-    "large and new": (
-        (ShownFile("a.py", LARGE), NEW),
-        "auto",
-        {"find_replace", "whole_file"},
-        "diff",
-    ),
+    "large and new": ((BIG, NEW), "auto", {"find_replace", "whole_file"}, "diff"),
     "script": ((ShownFile("a.py", SMALL),), "edit-script", {"edit_script"}, "edit-script"),
-    "indexed, of which a part is shown": (
-        (ShownFile("a.md", LARGE, 9, 9),),
-        "indexed",
-        {"contextual"},
-        "contextual",
-    ),
+    "indexed, of which a part is shown": ((PART,), "indexed", {"contextual"}, "contextual"),
 }
 
 
@@ -100,11 +91,8 @@ def test_only_what_is_within_reach_is_shown() -> None:
     assert "def f99" not in text
     prompt = build(task(ShownFile("a.py", LARGE, 401, 6)), form="edit-script")
     (offered,) = prompt.candidates.values()
-    assert set(offered) == {
-        *(f"def f{n}():" for n in (99, 100, 101)),
-        *(f"f{n}" for n in (99, 100, 101)),
-        *(f"return {n}" for n in (99, 100, 101)),
-    }
+    names = [f"f{n}" for n in (99, 100, 101)]
+    assert set(offered) == {form for n in names for form in (f"def {n}():", n, f"return {n[1:]}")}
 
 
 PATCH = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-old\n+new\n"
@@ -189,8 +177,7 @@ def test_an_answer_in_the_form_asked_for_is_applied(form: str, repo: Path) -> No
     """What a person does who has no model configured: print, paste, drop."""
     write_config(repo, "version: 1\nmode: auto\n")
     patchq("init", cwd=repo)
-    asked = "indexed" if form == "both" else form
-    prompt = patchq("prompt", "src/a.py", "--form", asked, "--task", "x", cwd=repo).out
+    prompt = patchq("prompt", "src/a.py", "--form", form, "--task", "x", cwd=repo).out
     header = re.search(r"^---\nbase: \w+\n---\n", prompt, re.MULTILINE)
     assert header
     drop(repo / ".patchq", {"hand.md": f"{header[0]}\n{ANSWERS[form]}"})
@@ -208,10 +195,8 @@ def test_stats(repo: Path) -> None:
     header = "---\nagent: coder\nmodel: m-1\n---\n"
     missed = block("src/a.py", "    return 8\n", "    return 9\n")
     shifted = block("src/a.py", "return 1\n", "return 3\n")
-    drop(
-        repo / ".patchq",
-        {"1.md": header + good, "2.md": missed, "3.md": header + bad, "4.md": shifted},
-    )
+    sent = {"1.md": header + good, "2.md": missed, "3.md": header + bad, "4.md": shifted}
+    drop(repo / ".patchq", sent)
     patchq("run", cwd=repo, code=1)
     (row,) = patchq("--json", "stats", cwd=repo).json()["rows"]
     assert row["responses"] == 4
@@ -220,13 +205,9 @@ def test_stats(repo: Path) -> None:
     assert row["refusals"] == {"match.none": 1, "response.truncated": 1}
     assert row["truncated"] == 1
     rows = patchq("--json", "stats", "--by", "agent", cwd=repo).json()["rows"]
-    assert {row["name"]: row["verdicts"] for row in rows} == {
-        "coder": {"proposed": 1, "rejected": 1},
-        None: {"proposed": 1, "rejected": 1},
-    }
-    rows = patchq("--json", "stats", "--by", "format", cwd=repo).json()["rows"]
-    assert {row["name"]: row["matches"] for row in rows} == {
-        "search_replace": {"exact": 1, "indentation": 1}
-    }
+    each = {"proposed": 1, "rejected": 1}
+    assert {row["name"]: row["verdicts"] for row in rows} == {"coder": each, None: each}
+    (row,) = patchq("--json", "stats", "--by", "format", cwd=repo).json()["rows"]
+    assert (row["name"], row["matches"]) == ("search_replace", {"exact": 1, "indentation": 1})
     table = patchq("stats", "--by", "model", cwd=repo).out
     assert "model m-1: 2 responses, 1 edits\n  verdicts    proposed 1, rejected 1\n" in table
