@@ -53,8 +53,7 @@ class Feeder(Service):
         self._rest, self._looks = _FIRST_REST, inf
 
     def connect(self) -> None:
-        """Take up what an earlier feeder, or a daemon before it, has left, and this machine's
-        part of the database."""
+        """Open this machine's part of the database, and take up what a process before left."""
         session = self.session
         cluster.target_of(session.config)
         database = cluster.database_of(session.config)
@@ -74,8 +73,10 @@ class Feeder(Service):
         self.bell = self.watch_inbox()
 
     def drain(self) -> None:
-        """Feed until everything that waits here has its verdict or is held; raises `Busy` where
-        it waits in branches that no worker serves."""
+        """Feed until everything that waits here has its verdict or is held.
+
+        Raises `Busy` where it waits in branches that no worker serves.
+        """
         self.connect()
         self.entries.open()
         self._looks = monotonic() + _UNSERVED_SECONDS
@@ -107,7 +108,7 @@ class Feeder(Service):
         self._rest = min(2 * self._rest, _LONGEST_REST)
 
     def lose(self, fault: Fault) -> None:
-        """The database is away: nothing is certain to be in it, and everything is entered anew."""
+        """Enter everything anew once the database is back: nothing is certain to be in it."""
         self._entered.clear()
         if not self._away:
             _LOG.warning("%s; it is tried again", fault.message)
@@ -172,8 +173,11 @@ class Feeder(Service):
         return True
 
     def _claim_of(self, change: RowChange) -> Claim | None:
-        """The claim here, which is made where a worker made the batch for a caller here; None for a
-        batch that has its verdict here.  A request's is with the answer that it got."""
+        """Return the claim here; None for a batch that has its verdict here.
+
+        It is made where a worker made the batch for a caller here.  A request's is with the answer
+        that it got.
+        """
         claim, queue, id = self._claims.get(change.token), self.session.queue, change.report.id
         if claim and queue.token(id) == claim.token and queue.ended(id) is not None:
             # A fault came between its verdict here and the word of that.

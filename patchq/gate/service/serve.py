@@ -78,9 +78,9 @@ class Control:
         self.ring()
 
     def pulse(self, root: Path, alive: Callable[[], None]) -> None:
-        """Raise `Interrupted` if the work is to end at once; log once what a stop waits for.
+        """Raise `Interrupted` if the work is to end at once.
 
-        The thread that does the work calls it often.
+        What a stop waits for is logged once.  The thread that does the work calls it often.
         """
         alive()
         if self.now:
@@ -92,9 +92,9 @@ class Control:
 
 
 class Service(ABC):
-    """A process that has the queue while its block runs; each verdict goes to `say`.
+    """A process that has the queue while its block runs.
 
-    A daemon is `lasting`, and heard by the service manager.
+    Each verdict goes to `say`.  A daemon is `lasting`, and heard by the service manager.
     """
 
     nap = SHORTEST_WAIT  # between two looks while others work on what waits here
@@ -121,7 +121,7 @@ class Service(ABC):
         self.session = replace(self.session, hand=Hand(self.session.queue_root))
 
     def release(self, reason: BaseException | None) -> None:
-        """Let go of the queue, with a word on the fault that ends the work, if one does."""
+        """Let go of the queue, with a word on the fault that ends the work."""
         self.session.queue.release(reason if isinstance(reason, Fault) else None)
 
     def tell(self, report: Report) -> None:
@@ -137,7 +137,7 @@ class Service(ABC):
         """Do a piece of what there is to do; return how much that was."""
 
     def turn(self) -> bool:
-        """Do a piece of what a lasting process does; return true if there may be more."""
+        """Do a piece of the work; return true if there may be more."""
         return self.decide() > 0
 
     @property
@@ -151,7 +151,7 @@ class Service(ABC):
 
     @abstractmethod
     def begin_again(self, fault: Fault) -> None:
-        """Leave what is in hand to be recovered, as after a crash; raises a fault that stays."""
+        """Leave what is in hand to be recovered; raises a fault that stays."""
 
     @abstractmethod
     def waits(self) -> bool:
@@ -165,7 +165,7 @@ class Service(ABC):
         return bell
 
     def serve(self, load: Callable[[], GateRules], children: Sequence[Child] = ()) -> int:
-        """Work until a signal or a fault, which is logged, ends it; return the exit code.
+        """Work until a signal or a fault ends it; return the exit code.
 
         `load` reads the configuration anew; the children run beside it.
         """
@@ -232,7 +232,7 @@ class Service(ABC):
         self.session = by_tip(self.session)
 
     def _is_held(self) -> bool:
-        """Return true if no response is taken in now; the log has each change of that."""
+        """Return true if no response is taken in now, and log each change of that."""
         fault = why_held(self.session)
         reason = fault.message if fault else ""
         if reason != self._held:
@@ -250,7 +250,7 @@ def why_held(session: Session) -> Fault | None:
 
 
 def by_tip(session: Session) -> Session:
-    """Return the session under the rules at the home branch's tip, or the same one."""
+    """Return the session under the rules at the home branch's tip."""
     rules = renewed(session.repo, session.judged_by)
     if rules.config is session.config:
         return session if rules is session.judged_by else replace(session, judged_by=rules)
@@ -260,7 +260,7 @@ def by_tip(session: Session) -> Session:
 
 
 def reloaded(session: Session, load: Callable[[], GateRules]) -> Session:
-    """Return the session under the rules as they are now, or the same one if they are wrong."""
+    """Return the session under the rules of now, or the same one for wrong rules."""
     try:
         rules = load()
         config = rules.config

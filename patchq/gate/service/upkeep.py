@@ -96,7 +96,7 @@ class Manager:
 
 
 def _watchdog(environ: Mapping[str, str]) -> float:
-    """The seconds within which the manager wants to hear of this process; 0: it does not."""
+    """Return the seconds within which the manager wants to hear of this process, or 0."""
     try:
         seconds = int(environ.get("WATCHDOG_USEC", "0")) / 1_000_000
         meant = int(environ.get("WATCHDOG_PID", os.getpid()))
@@ -106,8 +106,7 @@ def _watchdog(environ: Mapping[str, str]) -> float:
 
 
 class Upkeep:
-    """Of one process.  The configuration's paths begin at `home`; `manager` is the service manager
-    that started it, if any did."""
+    """Housekeeping of one process; the configuration's paths begin at `home`."""
 
     def __init__(self, repo: Repository, home: Path, manager: Manager) -> None:
         self.manager = manager
@@ -144,7 +143,7 @@ class Upkeep:
             self._repo.renew()
 
     def idle(self, session: Session, *, last: bool = False) -> None:
-        """Do a piece of what there is to do; the last writes the numbers in any case."""
+        """Do a piece of what there is to do; the last one writes the numbers."""
         over = self._remove_old(session)
         if last or monotonic() - self._wrote >= _WRITE_SECONDS:
             self._write(session)

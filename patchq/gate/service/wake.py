@@ -80,7 +80,7 @@ class Doorbell:
         self._watch()
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait for a ring; return True if it rang, or the watch had to be set anew.
+        """Wait for a ring; return true if it rang, or was set anew.
 
         At most `timeout` seconds (None: no limit of the caller's) and `poll_seconds`.
         """
@@ -103,7 +103,7 @@ class Doorbell:
         self.ring()
 
     def ring(self) -> None:
-        """End the wait that is under way, or the next one; safe in signal handlers and threads."""
+        """End the wait under way, or the next; safe in signal handlers and threads."""
         if self._rope >= 0:
             with suppress(BlockingIOError):  # it rings already
                 os.write(self._rope, b"\0")
@@ -150,7 +150,7 @@ class Doorbell:
 
 
 class Watcher:
-    """Watches the queue at `root` for events behind the id `since`, or from now on.
+    """Watches the queue at `root` for events behind the id `since`.
 
     A wait of the first moment looks at the time of a file that each event changes, every few
     milliseconds, since most verdicts come at once; a longer one waits for the kernel, and looks all

@@ -68,9 +68,10 @@ class Place(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """One row of a table of checks; `ok` is the message where `look` finds nothing.
+    """One row of a table of checks.
 
-    `level` and `cure` are those of a fault that keeps it from looking.
+    `ok` is the message where `look` finds nothing; `level` and `cure` are those of a fault that
+    keeps it from looking.
     """
 
     what: str
@@ -134,7 +135,7 @@ def troubles(context: RepoContext) -> Iterator[Finding]:
 
 
 def ended(root: Path) -> Iterator[Finding]:
-    """Yield the fault that ended the work on the queue, unless it goes on since."""
+    """Yield the fault that ended the work, unless it goes on since."""
     with suppress(Fault):
         if lock_owner(root) is None and (fault := last_words(root)):
             yield Finding(
@@ -187,7 +188,7 @@ def work_trees(repo: Repository) -> Iterator[Finding]:
 
 
 def flaky(root: Path) -> Iterator[Finding]:
-    """Yield each hook that changed its mind about a tree three times in the last day."""
+    """Yield each hook that often changed its mind about a tree."""
     keys = Shelf(root, FLAKY).all(time.time() - DAY)
     for hook, times in Counter(key.partition(" ")[0] for key in keys).items():
         if times >= _OFTEN:
@@ -200,7 +201,7 @@ def flaky(root: Path) -> Iterator[Finding]:
 
 
 def noted(root: Path, config: Config) -> Iterator[Finding]:
-    """Yield the troubles that processes noted, but not of hooks that are configured no more."""
+    """Yield the noted troubles, without those of hooks that are gone."""
     hooks = {f"hook.{hook.id}" for hook in config.hooks}
     for trouble in Troubles(root).all():
         gone = trouble.what.startswith("hook.") and trouble.what not in hooks

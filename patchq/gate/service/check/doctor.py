@@ -128,7 +128,7 @@ def _hooks(place: Place) -> Iterator[Finding]:
 
 
 def without_sandbox(queue: Path) -> Finding | None:
-    """Return the finding that hooks have no sandbox; None where they have, or no queue is there."""
+    """Return the finding that hooks have no sandbox; None without a queue."""
     try:
         if not queue.is_dir() or can_sandbox(queue / "hooks"):
             return None

@@ -44,7 +44,7 @@ _TEMPORARY = ("*/*.tmp", "*.tmp", "inbox/.*.tmp")
 
 
 def check(session: Session) -> list[Finding]:
-    """Return all damage that can be seen now: what cannot be read hides the rest."""
+    """Return all damage that can be seen; what cannot be read hides the rest."""
     unreadable = [*_entries(session.queue_root)] or [*_refs(session)]
     return unreadable or [*_batches(session, store_queue(session.queue))]
 
@@ -70,7 +70,7 @@ def repair(session: Session) -> list[Finding]:
 
 
 def set_aside_store(root: Path) -> list[Finding]:
-    """Move a store that cannot be used out of the way, so that it is made again."""
+    """Move a store that cannot be used out of the way."""
     why = store.damage(root)
     if why is None:
         return []
@@ -85,7 +85,7 @@ def set_aside_store(root: Path) -> list[Finding]:
 
 
 def enter_history(session: Session) -> None:
-    """Enter the batches of which git alone knows into a store that was just made.
+    """Enter the batches of which git alone knows into a new store.
 
     Beside a new queue, the landed ones are entered by their ids alone.
     """
