@@ -1,5 +1,5 @@
 """The queue in PostgreSQL: many machines empty one inbox.
 
 The database brings the locks, the order, the durability and the wake-up; what is here are the
-tables (`sql/`) and the queue's protocol in them.
+functions (`functions.sql`) and the queue's protocol in them.
 """
