@@ -20,7 +20,7 @@ from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.spool import create
-from tests.helpers.claims import finish
+from tests.helpers.claims import finish, hold
 from tests.helpers.ending import line_of, running
 
 LIMIT = 1000
@@ -69,8 +69,9 @@ def wait_for(queue: StoreQueue, seconds: float = 60) -> list[Claim]:
 
 def test_a_verdict_leaves_the_response_and_two_reports(root: Path, queue: StoreQueue) -> None:
     drop(root, "fix login.md")
-    [claim] = queue.claim(1)
-    finish(queue, claim, "fix-login")
+    hold(queue, queue.claim(1)[0], "fix-login")
+    assert len(tree(root)) == 3
+    finish(queue, queue.held()[0], "fix-login")
     queue.release()
     assert tree(root) == ["done/fix-login.md", "done/fix-login.report.json",
                           "done/fix-login.report.md"]  # fmt: skip
