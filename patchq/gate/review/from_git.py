@@ -170,8 +170,9 @@ def _decided(context: RepoContext, id: str, note: Note | None) -> Moment | None:
 def _targets(context: RepoContext, commits: set[str]) -> dict[str, str]:
     """The branch that each commit is on: the configured target, or another one that may be."""
     found: dict[str, str] = {}
-    names = sorted(history.targets(context), key=lambda name: name != context.target)
-    for name, commit in history.commits(context, names) if commits else ():
+    targets = history.targets(context) if commits else ()  # some ref may be unreadable
+    names = sorted(targets, key=lambda name: name != context.target)
+    for name, commit in history.commits(context, names):
         if commit.oid in commits:
             found.setdefault(commit.oid, name)
     return found
