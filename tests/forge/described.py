@@ -94,7 +94,8 @@ class Api:
     def _over(self, schema: Any, values: Any) -> Any:
         """Return the values on top of the least answer: what is not promised is not in it."""
         if isinstance(values, list):
-            return [self._over(self._resolved(schema)["items"], one) for one in values]
+            least = self.minimal(self._resolved(schema)["items"])
+            return [_merged(least, one) for one in values]
         return _merged(self.minimal(schema), values)
 
     def minimal(self, schema: dict[str, Any]) -> Any:
