@@ -43,13 +43,12 @@ def configure(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Iterator[Configu
         ("", ["build"], {"build": "cancelled"}, "hook.refused", "build: failure https://"),
         ("", [], {"build": "success", "lint": "skipped"}, "", ""),
         ("", [], {"build": None, "lint": "timed_out"}, "hook.refused", "lint: failure https://"),
-        ("timeout_seconds: 3", ["build"], {"lint": "success"}, "hook.timeout", "waits for build"),
         ("timeout_seconds: 3", [], {"build": None}, "hook.timeout", "waits for build"),
         ("timeout_seconds: 3", [], {}, "hook.timeout", "waits for checks"),
     ],
     ids=[
         "named", "named-fails", "required", "skipped", "status", "status-fails", "required-fails",
-        "all", "one-fails", "absent", "pending", "none",
+        "all", "one-fails", "pending", "none",
     ],
 )  # fmt: skip
 def test_checks_of_the_forge_judge_a_change(

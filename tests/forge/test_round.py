@@ -65,6 +65,7 @@ def test_the_whole_way(scene: Scene) -> None:
     assert fake.moved["patchq/one"] == 3  # made, changed, deleted
 
 
+@pytest.mark.parametrize("kind", ["github"])
 def test_a_server_without_graphql_resolves_nothing(scene: Scene) -> None:
     scene.fake.has_graphql = False
     scene.propose("one", "a3 = 3", "a3 = 33")
