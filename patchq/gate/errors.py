@@ -44,7 +44,7 @@ class ObjectDamaged(RepositoryFault, Unreadable):
 
 
 class CannotFollow(RepositoryFault):
-    """A work tree that has the branch checked out cannot be brought to what lands there."""
+    """A work tree with the branch checked out cannot be updated."""
 
     code = "worktree.unseen"
     exit_status = 1
@@ -70,8 +70,11 @@ class DiskFault(Fault):
 
 
 def disk_fault(error: OSError) -> DiskFault | None:
-    """The fault behind an error if it tells of the machine, and of nothing that a response
-    could have caused: no room, no descriptors, no memory, a broken disk."""
+    """Return the fault behind an error of the machine, or None.
+
+    It has no space, descriptors or memory left, or a disk is broken: nothing that a response could
+    have caused.
+    """
     if error.errno is None:  # libgit2's, which opens nothing that a response names
         return DiskFault(str(error), _AGAIN)
     if error.errno not in _EXHAUSTED:
@@ -92,7 +95,7 @@ def fault_of(error: Exception, hint: str) -> Fault:
 
 
 class DatabaseFault(Fault):
-    """The database that has the queue refuses to work, or the connection to it was lost."""
+    """The queue's database fails, or the connection to it was lost."""
 
     code = "fault.database"
 

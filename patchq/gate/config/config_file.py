@@ -65,7 +65,7 @@ def parse(data: bytes, name: str = FILE) -> Config:
 
 
 def read(node: Node, kind: type[S]) -> tuple[S | None, list[Flaw]]:
-    """Return the keys and values of a text, or None and everything that is wrong with them."""
+    """Return the node as a `kind`, or None and all its flaws."""
     flaws: list[Flaw] = [
         (key.line, key.column, key.text, f"expected once, got it again after line {first.line}")
         for key, first in yamlio.duplicates(node)

@@ -1,4 +1,4 @@
-"""Paths that a batch may not change, and those that it may only change with a person's consent.
+"""Paths that a batch may not change, or only with a person's consent.
 
 Patterns are gitignore's, compared without case, and the last one that matches decides.  So the
 patterns of a configuration extend the defaults, and `!pattern` takes paths out of them again.
@@ -80,7 +80,7 @@ class Policy:
         self._review = _compiled(tuple(review))
 
     def denied(self, path: str) -> str | None:
-        """The reason why a path of the repository may not change, as a clause, or None."""
+        """Return the reason why a path may not change, as a clause, or None."""
         if spells_git(path):
             return "patchq never touches `.git`"
         for name in _names(path):
@@ -94,9 +94,9 @@ class Policy:
         return all(self._review.last(name).startswith("!") for name in _names(path))
 
     def review(self, path: str, *, existed: bool) -> str | None:
-        """The reason why a file at a path asks for review, as a clause, or None.
+        """Return the reason why a file needs review, as a clause, or None.
 
-        `existed`: a file stood there before.
+        `existed`: the path had a file before.
         """
         for name in _names(path):
             own = self._review.last(name)

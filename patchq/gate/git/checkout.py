@@ -83,7 +83,7 @@ class Checkout(Struct, frozen=True):
 
 
 def checkouts(repo: Repository, branch: str) -> list[Checkout]:
-    """The main work tree and the linked ones whose HEAD is the branch, also those out of reach."""
+    """Return the work trees whose HEAD is the branch, also those out of reach."""
     ref = f"refs/heads/{branch}"
     return [checkout for checkout in registered(repo, ref) if checkout.branch == branch]
 
@@ -142,7 +142,7 @@ def unwritable(checkout: Checkout, paths: Iterable[str]) -> str:
 
 
 def busy(repo: Repository, branch: str) -> str | None:
-    """Return the work that a work tree has begun with the branch (`rebasing`, …), or None."""
+    """Return a work tree's operation in progress on the branch (`rebasing`, …), or None."""
     ref = f"refs/heads/{branch}"
     for gitdir, head in heads(repo.commondir):
         if ref in _lines(gitdir, *_REBASES):
@@ -209,7 +209,7 @@ def _has_result(
 def entries_of(
     checkout: Checkout, paths: Sequence[str], index: Path | None = None
 ) -> dict[str, tuple[str, int, str]]:
-    """Path -> (git's tag, mode, id) of the index entries at and below the paths.
+    """Return tag, mode and id of the index entries at and below the paths.
 
     The tag is `H` for a plain entry (`git help ls-files`, under -t and -v).
     """
@@ -231,7 +231,7 @@ def _name(item: bytes) -> bytes:
 
 
 def same_entry(entry: tuple[str, int, str] | None, leaf: Leaf | None) -> bool:
-    """Return True if an index entry is a plain one for the leaf, or both are missing."""
+    """Return True if a plain index entry equals the leaf, or both are missing."""
     if entry is None or leaf is None:
         return entry is None and leaf is None
     tag, mode, oid = entry
@@ -253,7 +253,7 @@ def holds(workdir: Path, path: str, leaf: Leaf) -> bool:
 
 
 def obstacle(workdir: Path, path: str) -> str | None:
-    """Return the file or link that takes the place of a directory of the path."""
+    """Return the file or link in place of a parent directory, or None."""
     parts = path.split("/")
     for length in range(1, len(parts)):
         place = workdir.joinpath(*parts[:length])
@@ -263,8 +263,10 @@ def obstacle(workdir: Path, path: str) -> str | None:
 
 
 def pathspec(paths: Sequence[str]) -> Sequence[str]:
-    """Return few paths for git to look at, or none for everything, which is faster than many (500
-    of 100,000: 46 ms instead of 283)."""
+    """Return the paths if they are few, else none, for everything.
+
+    Git looks at everything faster than at many paths (500 of 100,000: 46 ms instead of 283).
+    """
     return paths if len(paths) <= _MOST_PATHS else ()
 
 
@@ -277,7 +279,7 @@ def _changed(checkout: Checkout, paths: Sequence[str]) -> set[str]:
 
 
 def _occupied(workdir: Path, path: str, touched: Collection[str]) -> bool:
-    """Return True if an untouched path is in the way where `path` shall be created."""
+    """Return True if an untouched path is in the way of creating `path`."""
     if (above := obstacle(workdir, path)) is not None:
         return above not in touched
     place = workdir / path

@@ -243,8 +243,7 @@ def failure(what: str, complaint: str, place: Path) -> Fault:
 
 
 def _trouble_in(text: str) -> str | None:
-    """The system's words for what the machine is short of, if a message of git's or libgit2's has
-    them or says as much."""
+    """Return the system's words for a shortage named in a message, or None."""
     if "out of diskspace" in text.lower():
         return os.strerror(errno.ENOSPC)
     return next((words for words in sorted(_TROUBLE) if words.lower() in text.lower()), None)

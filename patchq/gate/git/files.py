@@ -106,7 +106,7 @@ def replace(
     grant: int = 0,
     flush: bool = False,
 ) -> None:
-    """Write a file, or replace it, so that it is seen whole or not at all.
+    """Write or replace a file atomically.
 
     `via` is the temporary name, which a crash may leave, and no error does; `flush` makes the new
     content durable before it takes the old one's place.
@@ -121,9 +121,9 @@ def replace(
 
 
 def save(path: Path, data: bytes) -> None:
-    """Replace a file that people edit, as a whole, or what it is a link to; its mode stays.
+    """Replace a file that people edit, or its link's target, as a whole.
 
-    Such files say what runs, so a new one has the umask of the person.
+    Its mode stays.  Such files say what runs, so a new one has the umask of the person.
     """
     path, allowed = path.resolve(), ~max(childrens_umask(), 0)
     for folder in reversed(path.parents):
@@ -144,7 +144,7 @@ def take_away(path: Path, *tops: Path) -> None:
 
 
 def exclude(commondir: Path, patterns: Iterable[str]) -> None:
-    """Have git pass over what the patterns match, without touching a file of the repository."""
+    """Add the patterns to the repository's `info/exclude`, except those that it has."""
     path = commondir / "info" / "exclude"
     known = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
     lines = set(known.splitlines())
@@ -247,10 +247,10 @@ def flock(fd: int, seconds: float = 0.0, *, shared: bool = False) -> bool:
 
 
 def being_written(fd: int) -> bool | None:
-    """Return True if the file behind `fd` (open for reading) is open for writing anywhere.
+    """Return True if the file behind `fd` is open for writing anywhere.
 
-    A read lease is granted exactly when there is no writer. None: leases cannot be had here
-    (another user's file, a network file system, another system)."""
+    `fd` is open for reading.  A read lease is granted exactly when there is no writer.  None:
+    leases cannot be had here (another user's file, a network file system, another system)."""
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
     try:
@@ -271,9 +271,11 @@ def give_back_memory() -> None:
 
 
 def keep_heap_small() -> None:
-    """Have large pieces of memory go back to the system as soon as they are freed.  By itself glibc
-    begins to keep them once it has seen one, and small ones that stay make holes of them: a process
-    that lives for long grows."""
+    """Have glibc return large freed pieces of memory to the system at once.
+
+    By itself it begins to keep them once it has seen one, and small ones that stay make holes of
+    them: a process that lives for long grows.
+    """
     if hasattr(_LIBC, "mallopt"):
         _LIBC.mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
 
@@ -324,9 +326,10 @@ def umask() -> int:
 
 
 def beside(made: int, directory: int) -> int:
-    """Return the permissions for a file that umask made so, in a directory of that mode.
+    """Return the permissions of a new file in a directory of that mode.
 
-    They are no wider than the directory's, or, if that gives its group on, as wide for them."""
+    `made` are those that umask gave it.  The result is no wider than the directory's, or, if that
+    gives its group on, as wide for the group."""
     if directory & stat.S_ISGID:
         return made | directory & 0o770
     return made if is_on() else made & directory

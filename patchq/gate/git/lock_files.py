@@ -90,7 +90,10 @@ class LockFile:
         return self.own.with_name(self.own.name + suffix)
 
     def publish(self, path: Path) -> None:
-        """The lock becomes `path`, as accessible as what it replaces, or as the directory is."""
+        """Rename the lock to `path`, with the permissions of what it replaces.
+
+        A new file is as accessible as the directory.
+        """
         assert self.lock is not None
         made = stat.S_IMODE(os.fstat(self.fd).st_mode)
         try:
@@ -119,7 +122,10 @@ class LockFile:
 
 
 def owner_of(directory: Path, lock: Path) -> Literal["alive", "dead"] | None:
-    """Return the state of the lock's owner, if the lock is a link to an own file here."""
+    """Return the state of the lock's owner, if that is a patchq process.
+
+    The lock is then a link to a file `patchq-*` in the directory.
+    """
     for own in directory.glob("patchq-*"):
         with suppress(FileNotFoundError):
             if not os.path.samestat(own.lstat(), lock.lstat()):

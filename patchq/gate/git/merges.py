@@ -1,4 +1,4 @@
-"""Git's own three-way merge of two trees, without a work tree and without a trace.
+"""Git's own three-way merge of two trees, without a work tree.
 
 Git's command line merges by ORT; libgit2's older algorithm finds fewer renames.
 
@@ -39,9 +39,10 @@ class Merged(Struct, frozen=True):
 
 
 def merge(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
-    """Merge the trees `ours` and `theirs`, which both come from the tree `base` (ids in hex).
+    """Merge the trees `ours` and `theirs`, which come from the tree `base`.
 
-    It is done in a directory of its own, with the objects in memory that are needed."""
+    The three are ids in hex.  It is done in a directory of its own, with the objects in memory that
+    are needed."""
     with TemporaryDirectory(prefix="patchq-merge-") as name:
         objects = Path(name)
         try:
@@ -75,7 +76,7 @@ def _commit(objects: Path, tree: str, *parents: str) -> str:
 def merged_files(
     repo: Repository, trees: tuple[str, str, str], result: str, paths: Collection[str]
 ) -> tuple[tuple[FileChange, ...], frozenset[str]]:
-    """Return what the tree `result` changes of these paths as merged, and those in conflict.
+    """Return the paths' merged changes in the tree `result`, and those in conflict.
 
     `trees` are the ids of the base and of both sides; a path in conflict is the second side's.
     """
@@ -128,8 +129,11 @@ def _range(start: int, count: int) -> tuple[int, int]:
 def with_renames(
     repo: Repository, changes: Sequence[FileChange], old: str, new: str
 ) -> tuple[FileChange, ...]:
-    """The changes between the commits `old` and `new`, what git takes for a rename as one; a link
-    that was renamed is one that goes and one that comes."""
+    """Return the changes, with each rename that git finds as one.
+
+    They are those between the commits `old` and `new`.  A renamed link stays a deletion and an
+    addition.
+    """
     files = [change for change in changes if not change.link]
     gone = {change.path: change for change in files if change.after is None}
     come = {change.path: change for change in files if change.before is None}

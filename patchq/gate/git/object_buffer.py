@@ -1,4 +1,4 @@
-"""New objects, kept in memory until the batch that they are for is certain to land.
+"""New objects, kept in memory until their batch is certain to land.
 
 libgit2 writes to the object database's first backend, and this one comes first.  A refused batch
 and a dry run so leave nothing in the repository, and a group of batches costs one pack instead of
@@ -95,11 +95,11 @@ class ObjectBuffer:
             _drop(self._kept.pop())
 
     def _write(self, objects: Path, scratch: Path) -> list[str]:
-        """Return the files, relative to `scratch`, in the order in which they may be seen.
+        """Write the objects below `scratch`, and return the files in publishing order.
 
-        None comes before what it refers to, as objects are made, and a pack before its index, by
-        which it is found.  Beside a pack, too, what is loose already is replaced: a power cut may
-        have left it empty.
+        The paths are relative to `scratch`.  No file comes before what it refers to, as objects are
+        made, and a pack before its index, by which it is found.  Beside a pack, too, what is loose
+        already is replaced: a power cut may have left it empty.
         """
         many, there = len(self._objects) > MOST_LOOSE, frozenset(os.listdir(objects))
         places = {f"{oid[:2]}/{oid[2:]}": content for oid, content in self._objects.items()}
@@ -142,7 +142,10 @@ class ObjectBuffer:
                 del self._objects[oid]
 
     def needed(self, roots: Iterable[str]) -> dict[str, tuple[int, bytes]]:
-        """Return the objects in memory, by their ids, that the commits or trees `roots` need."""
+        """Return the objects in memory that the roots need, by their ids.
+
+        `roots` are commits or trees.
+        """
         front, found = list(roots), dict[str, tuple[int, bytes]]()
         while front:
             oid = front.pop()

@@ -64,7 +64,7 @@ class Identity(Struct, frozen=True):
 
 
 def make_identity(name: str, email: str, when: int = 0, offset: int = 0) -> Identity | None:
-    """An identity without what would break out of a header line, or None if no name is left.
+    """Return an identity that fits in a header line, or None without a name.
 
     Like git (`ident.c`), angle brackets and line ends vanish and punctuation at the edges goes;
     unlike git, so do all control characters.
@@ -87,8 +87,10 @@ def is_blob(mode: int) -> bool:
 
 
 def file_paths(read: Callable[[str], bytes], root: str) -> Iterator[str]:
-    """Every file's path below the tree `root`, in git's order, a directory in memory at a time for
-    each level; `read` gives a tree's bytes."""
+    """Yield the path of each file below the tree `root`, in git's order.
+
+    `read` gives a tree's bytes.  One directory of each level is in memory at a time.
+    """
     open = [(b"", iter(_ITEM.findall(read(root))))]
     while open:
         prefix, items = open[-1]
@@ -135,11 +137,14 @@ class Trees:
         self._entries = 0
 
     def names(self, oid: str) -> tuple[str, ...]:
-        """The names in a tree, in git's order, as it and what is made of it are kept in."""
+        """Return the names in a tree, in git's order."""
         return tuple(map(_text, self.items(oid)))
 
     def leaf(self, root: str, path: str) -> Leaf | None:
-        """Return mode and id at `path`, which may be a directory and end in a slash."""
+        """Return mode and id at `path`, or None.
+
+        The path may be a directory's, and end in a slash.
+        """
         try:
             *parents, name = path.encode("utf-8", "surrogateescape").split(b"/")
         except UnicodeEncodeError:  # no name of a file
@@ -279,10 +284,10 @@ def leaves(
     changes: Iterable[FileChange],
     blob: Callable[[bytes], str],
 ) -> dict[str, Leaf | None]:
-    """Return the new entry of each path that the changes name, a rename's old one included.
+    """Return the new entry of each changed path, a rename's old one included.
 
     `base` looks a path up in the tree that is changed, `blob` stores a content and gives its id.
-    `RepositoryFault` if the changes were made for another tree, or meet at one path."""
+    Raises `RepositoryFault` if the changes were made for another tree, or meet at one path."""
     changes = tuple(changes)
     gone = {c.path for c in changes if c.after is None}
     gone |= {c.renamed_from for c in changes if c.renamed_from is not None}
@@ -308,7 +313,10 @@ def leaves(
 
 
 def object_id(kind: int, data: bytes) -> str:
-    """The id of an object of git's kind 1 (commit), 2 (tree) or 3 (blob)."""
+    """Return the id of a git object.
+
+    `kind` is git's number: 1 (commit), 2 (tree) or 3 (blob).
+    """
     head = b"%b %d\0" % (_KIND_NAMES[kind], len(data))
     return hashlib.sha1(head + data, usedforsecurity=False).hexdigest()
 

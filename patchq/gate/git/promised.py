@@ -1,4 +1,4 @@
-"""Objects that a partial clone lacks, which git fetches from the remote that promised them.
+"""Objects missing in a partial clone, which git fetches from the promisor remote.
 
 `git clone --filter=blob:none` leaves out the contents of files until a command needs them.  libgit2
 knows nothing of that.  Trees have to be here: each would cost a question to the remote.

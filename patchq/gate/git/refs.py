@@ -58,16 +58,16 @@ def is_ref_name(name: str) -> bool:
 
 
 def common_directory(gitdir: Path) -> Path:
-    """Return the real path of the git directory that all work trees of a repository share."""
+    """Return the real path of the git directory that all work trees share."""
     pointer = gitdir / "commondir"
     common = os.fsdecode(pointer.read_bytes().rstrip(b"\n")) if pointer.exists() else ""
     return Path(os.path.realpath(gitdir / common))
 
 
 def ref_value(commondir: Path, name: str) -> str | None:
-    """Return the id that the ref holds, loose or packed, or what begins with `ref:`.
+    """Return the ref's value, loose or packed: an id, or `ref: NAME`.
 
-    None where neither is.  `RepositoryFault` for a file that says something else.
+    None if there is no such ref.  Raises `RepositoryFault` for a file that has anything else.
     """
     try:
         os.fsencode(name)
@@ -96,7 +96,10 @@ def ref_names(commondir: Path, prefix: str) -> list[str]:
 
 
 def loose_names(commondir: Path, prefix: str) -> list[str]:
-    """Return the full names of those that have a file of their own, or seem to."""
+    """Return the full names of refs below the prefix that have a file.
+
+    Files that only look like a ref's are among them.
+    """
     top = f"{commondir}/{prefix}".rstrip("/")
     return [
         prefix + f"{where}/{name}"[len(top) + 1 :]
@@ -168,8 +171,10 @@ def _mark(status: os.stat_result) -> tuple[int, ...]:
 
 
 def heads(commondir: Path) -> Iterator[tuple[Path, str]]:
-    """Yield each git directory (a bare repository's own included) with the full name of the ref
-    that its HEAD is on; empty when detached."""
+    """Yield each git directory with the full name of its HEAD's ref.
+
+    The name is empty for a detached HEAD.  A bare repository's own directory is included.
+    """
     with suppress(FileNotFoundError):
         yield commondir, head_target(commondir)
     try:

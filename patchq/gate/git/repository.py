@@ -318,7 +318,7 @@ class Repository:
             raise unreadable(f"cannot read {oid}", error) from None
 
     def _tree_bytes(self, oid: str) -> bytes:
-        """Return a tree's bytes, and never those of an object that damage has put in its place."""
+        """Return a tree's bytes; raise `ObjectDamaged` if the object is no tree."""
         kept = self.buffer.content(oid)
         if kept is not None:
             return kept
@@ -344,9 +344,11 @@ class Repository:
         return listing
 
     def filter_of(self, commit: str | None, path: str) -> str | None:
-        """Return the value of the path's `filter` attribute by the commit, if any, else by
-        `info/attributes` and the user's own file; those, as rare as they are, also bring in what
-        the index says."""
+        """Return the value of the path's `filter` attribute, or None.
+
+        It is that of the commit, if any, else of `info/attributes` and the user's own file.  Where
+        there are such files, which is rare, the attributes of the index count as well.
+        """
         bare = self._bare_memory
         try:
             value = bare.get_attr(path, "filter", _BY_COMMIT, commit) if commit else None
@@ -379,9 +381,12 @@ class Repository:
         committer: Identity,
         sign: Sign = lambda commit: commit,
     ) -> tuple[str, str]:
-        """The ids of a new commit (the first of a history where there is no parent) and of its
-        tree, which stay in memory until `write_objects`.  `RepositoryFault` if the tree would
-        differ from the parent's by anything but `changes`; what `sign` raises."""
+        """Make a commit in memory, and return its id and its tree's.
+
+        Without a parent it is the first of a history.  Its objects stay in memory until
+        `write_objects`.  Raises `RepositoryFault` if the tree would differ from the parent's by
+        anything but `changes`, and what `sign` raises.
+        """
         root = self.write_tree(parent, changes)
         if "\0" in message:
             raise RepositoryFault("a commit message cannot hold a NUL byte")
@@ -397,8 +402,10 @@ class Repository:
     def amend(
         self, commit: str, parent: str, changes: Sequence[FileChange], message: str, sign: Sign
     ) -> tuple[str, str]:
-        """The commit again with other files or another message, by the same people at the same
-        time, and with a signature of its own; its id and its tree's."""
+        """Make a commit again on `parent`, and return its id and its tree's.
+
+        Its people and times stay; it has a signature of its own.
+        """
         old = self._commit(commit)
         author, committer = (
             Identity(who.name, who.email, who.time, who.offset)

@@ -106,7 +106,7 @@ class Signer:
         return self._settings.get("gpg.format", "openpgp")
 
     def signed(self, commit: bytes) -> bytes:
-        """Return the commit object's bytes with a signature in their header, where one is wanted.
+        """Return the commit object's bytes, with a signature where one is wanted.
 
         Raises `CannotSign` if it cannot be had; never is a commit left without it.
         """
@@ -125,7 +125,7 @@ class Signer:
         return made
 
     def _made(self, commit: bytes) -> bytes:
-        """Have git make the commit again, with a signature, in a directory of its own."""
+        """Return the signed commit, made by git in a directory of its own."""
         tree, *parents = referred(_COMMIT, commit)
         head, _, message = commit.partition(b"\n\n")
         with TemporaryDirectory(prefix="patchq-sign-") as name:
@@ -158,7 +158,10 @@ class Signer:
 
 
 def _checked(made: bytes, head: bytes) -> bytes:
-    """Return the commit if it has a signature, and else the header that it was to have."""
+    """Return the made commit if only a signature was added to its header.
+
+    Raises `CannotSign` if not.
+    """
     own = made.partition(b"\n\n")[0]
     signature = _SIGNATURE.search(own)
     if signature is None or not signature[1].startswith(b"-----BEGIN "):

@@ -42,9 +42,9 @@ class Tidying:
         self._next = 0.0
 
     def ask(self) -> None:
-        """Start git's housekeeping where that is due, at most once a minute and one at a time.
+        """Start git's housekeeping if it is due, at most once a minute.
 
-        Git decides if there is enough to do (`gc.auto`, `maintenance.*`).
+        One runs at a time.  Git decides if there is enough to do (`gc.auto`, `maintenance.*`).
         """
         running = self.process is not None and self.process.poll() is None
         if not self.due or running or monotonic() < self._next:

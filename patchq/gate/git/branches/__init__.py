@@ -109,24 +109,26 @@ class Branches:
         return f"{self.remote}/{branch}" if self.remote else branch
 
     def try_out(self, branch: str) -> None:
-        """See whether the branch could be moved, as far as that shows without moving it;
-        `errors.Unreachable` if it could not."""
+        """Check that the branch can be moved, as far as possible without moving it.
+
+        Raises `errors.Unreachable` if it cannot.
+        """
 
     def checkouts(self, branch: str) -> list[Checkout]:
-        """The work trees that follow the branch when it moves, also those out of reach."""
+        """Return the work trees that follow the branch, also those out of reach."""
         from patchq.gate.git.checkout import checkouts  # who only reads tips needs none of it
 
         return checkouts(self._repo, branch)
 
     def rest(self) -> float:
-        """Return the seconds for which no branch that a person has checked out should move.
+        """Return the seconds for which no checked-out branch should move.
 
         A landing takes the lock of the index, for which git does not wait.
         """
         return max(self._rests_until - monotonic(), 0.0)
 
     def busy(self, branch: str) -> str | None:
-        """Return the work that a work tree has begun with the branch, so that it must not move."""
+        """Return the operation (`rebasing`, …) that keeps the branch from moving, or None."""
         from patchq.gate.git.checkout import busy
 
         return busy(self._repo, branch)

@@ -105,7 +105,7 @@ def record(repo: Repository, home: Home) -> None:
 
 
 def proposed(repo: Repository) -> tuple[Home, bool]:
-    """Return the branch to record where none is named, and if HEAD alone proposes it.
+    """Return the branch to record by default, and True if HEAD proposes it.
 
     It is that of the remote `origin` if there is such a local branch, else the main work
     tree's."""

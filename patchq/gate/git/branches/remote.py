@@ -89,7 +89,7 @@ class Remote:
         return bool(self._repo.setting(f"remote.{self.name}.url"))
 
     def fetch(self, refspecs: Sequence[str]) -> Done:
-        """Bring the remote-tracking refs up to date, and take away those of branches that went."""
+        """Update the remote-tracking refs, and delete those of branches that are gone."""
         return self._git.run(
             "fetch",
             *("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
@@ -308,8 +308,11 @@ class RemoteBranches(Branches):
             refs.put(self._repo, self._tracking(chain.branch), chain.end, chain.log, chain.who)
 
     def _ask(self, chains: Sequence[BranchMove]) -> tuple[dict[str, str], bool]:
-        """The commits that are on their branches, each with the one that it is there as; and
-        whether nothing more of the push can land, as a branch is not where it expects it."""
+        """Return the landed commits, and True if no more of the push can land.
+
+        Each commit maps to the one that carries it on its branch.  No more can land if a branch is
+        not where the push expects it.  Raises `InDoubt` if the remote cannot be reached.
+        """
         self._until = 0.0
         try:
             self.refresh([chain.branch for chain in chains])

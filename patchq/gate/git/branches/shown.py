@@ -1,4 +1,4 @@
-"""Targets on the remote of a forge, and proposals here, of which the forge shows copies.
+"""Targets on a forge's remote, and local proposals of which it shows copies.
 
 A proposal's branch follows its target all the time.  Its copy moves only where its content
 changed, as each push dismisses approvals and starts checks.  `refs/patchq/published/<remote>/` has
@@ -23,7 +23,10 @@ _LOG = logging.getLogger("patchq")
 
 
 class Copies:
-    """The copies of proposals on the remote, by the first id of each line of answers."""
+    """The copies of proposals on the remote, by their root.
+
+    A root is the first id of a line of answers.
+    """
 
     def __init__(self, repo: Repository, remote: str, seconds: float) -> None:
         self._repo, self._remote = repo, Remote(repo, remote, seconds)
@@ -117,7 +120,7 @@ class ShownBranches(RemoteBranches):
         return [outcome[id(move)] for move in moves]
 
     def _lead(self, moves: Sequence[BranchMove]) -> None:
-        """Have copies end at the commits that land, so that the forge finds them merged."""
+        """Move copies to the commits that land, so the forge sees them merged."""
         roots = {
             batch: root
             for root, commit in self._copies.published().items()

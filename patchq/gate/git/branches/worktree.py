@@ -85,8 +85,11 @@ _DESCRIPTORS = 12  # needed to start a process and to talk to it
 
 @dataclass
 class Follow:
-    """The update of one checked-out work tree from commit `old` to `new`, in two phases.  `touched`
-    are paths that have to be clean although the two commits agree on them."""
+    """The update of one checked-out work tree to a new commit, in two phases.
+
+    It goes from commit `old` to `new`.  `touched` are paths that have to be clean although the two
+    commits agree on them.
+    """
 
     checkout: Checkout
     old: str
@@ -225,9 +228,10 @@ def _way_back(checkout: Checkout, changes: Changes) -> Mapping[Path, int]:
 
 
 def keep(commondir: Path, workdir: Path, paths: Iterable[str]) -> list[Path]:
-    """Copy those of the paths (relative to the work tree) that are files or links now; the copies.
+    """Copy those of the paths that are files or links, and return the copies.
 
-    They are there, but not flushed, on return.  No copy takes one of the paths.
+    The paths are relative to the work tree.  On return the copies are there, but not flushed.  No
+    copy takes one of the paths.
     """
     places = {path: workdir / path for path in sorted(set(paths))}
     there = [path for path, at in places.items() if at.is_symlink() or at.is_file()]
@@ -254,8 +258,11 @@ def _copy(place: Path, reserved: Container[Path]) -> Path:
 
 
 def reserve(sizes: Mapping[Path, int]) -> ExitStack:
-    """Take so many bytes on the file system of each of the directories, a file that can be made
-    there, and descriptors, until the answer is closed.  `DiskFault` if they cannot be had."""
+    """Reserve disk space and descriptors until the result is closed.
+
+    `sizes` has the bytes for each directory, on whose file system a file can be made then.  Raises
+    `DiskFault` if they cannot be had.
+    """
     place = Path()
     with ExitStack() as kept:
         try:
@@ -329,11 +336,10 @@ def _recover_one(repo: Repository, lock: LockFile, gitdir: Path) -> Path | None:
 def _settle(
     checkout: Checkout, old: str, new: str, target: str, copy: Path, kept: Collection[str]
 ) -> None:
-    """Bring the touched files to `target`, wherever between the commits each is, and `copy` to its
-    index.
+    """Bring the touched files to `target`, and `copy` to its index.
 
-    A person's changes in the meantime stay, and so does, on the way back, a file that had the
-    result before (`kept`)."""
+    Each file may be anywhere between the commits.  A person's changes in the meantime stay, and so
+    does, on the way back, a file that had the result before (`kept`)."""
     _copy_index(checkout.gitdir, copy)
     changes = checkout.repo.changes(old, new)
     entries = entries_of(checkout, sorted(changes), copy)
@@ -375,8 +381,10 @@ def _enter(checkout: Checkout, index: Path, entries: Mapping[str, Leaf | None]) 
 
 
 def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
-    """Return True if the path has one of its two sides, or a state that a killed writer leaves:
-    nothing, the beginning of a side, or another changed path in its place."""
+    """Return True if the path has one of its sides, or a partial write.
+
+    A killed writer leaves nothing, the beginning of a side, or another changed path in its place.
+    """
     above = obstacle(checkout.workdir, path)
     if above is not None:
         return above in changes and _is_between(checkout, above, changes)
@@ -398,7 +406,7 @@ def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
 
 
 def _refresh(checkout: Checkout, paths: list[str], index: Path) -> Done:
-    """Renew the times of the paths' entries in the index where the content is the same."""
+    """Refresh the paths' index entries where the content is the same."""
     own = (path for path in paths if obstacle(checkout.workdir, path) is None)
     places = ((path, checkout.workdir / path) for path in own)
     there = pathspec([path for path, at in places if at.is_symlink() or at.is_file()])
@@ -416,7 +424,7 @@ def _delete(workdir: Path, path: str) -> None:
 
 
 def _publish(copy: Path, checkout: Checkout) -> None:
-    """The copy becomes the index, once it and the files that it speaks of are durable."""
+    """Replace the index by the copy, once it and its files are durable."""
     files.barrier(checkout.workdir, checkout.gitdir)
     copy.replace(checkout.gitdir / "index")
 
