@@ -1,4 +1,4 @@
-"""GitLab, on gitlab.com or a server of one's own, by version 4 of its REST API."""
+"""GitLab, on gitlab.com or self-managed, through version 4 of its REST API."""
 
 from __future__ import annotations
 

@@ -117,7 +117,10 @@ def _is_same(repo: Repository, other: str, commit: str, wanted: object, below: i
 
 
 def _content(repo: Repository, commit: str, below: int) -> object:
-    """Return the changes of a commit and of so many below it, without the numbers of lines."""
+    """Return the diffs of a commit and of `below` ancestors, without line numbers.
+
+    A merge, or a commit that is not here, is equal to nothing.
+    """
     found = list[object]()
     try:
         for _ in range(min(below, _MOST_BELOW) + 1):
@@ -135,7 +138,7 @@ def _content(repo: Repository, commit: str, below: int) -> object:
 
 
 def _draft(repo: Repository, commit: str, thread: Thread | None, remark: Remark) -> DraftComment:
-    """Return a remark as a comment on the commit, to which its lines are carried."""
+    """Return a remark as a comment on `commit`, with its lines mapped to it."""
     draft = DraftComment(remark.text, by=remark.by, origin=remark.id)
     if thread is None:
         return draft

@@ -247,7 +247,7 @@ def approvals(
 
 
 def is_approval(decision: Remark, proposal: Proposal) -> bool:
-    """Return True if the decision approves of this content, later than it was sent back."""
+    """Return True if the decision approves this content after it was last sent back."""
     named = len(decision.commit) >= _SHORTEST_COMMIT
     if decision.what != "approved" or not named or not proposal.same(decision.commit):
         return False
@@ -258,7 +258,7 @@ def is_approval(decision: Remark, proposal: Proposal) -> bool:
 
 
 def _counts(one: Remark, proposal: Proposal, request: PullRequest, rules: Deciders) -> bool:
-    """Return True if it is the decision of a person who may decide on this request."""
+    """Return True if the decision is by a person entitled to decide this request."""
     if one.bot or not one.by:
         return False
     if one.command:
@@ -269,7 +269,7 @@ def _counts(one: Remark, proposal: Proposal, request: PullRequest, rules: Decide
 
 
 def _is_told(decision: Remark, proposal: Proposal, talk: Conversation) -> bool:
-    """Return True if its agent has got the decision, or a comment that belongs to it."""
+    """Return True if the agent has the decision or a comment of its review."""
     belong = [one for thread in talk.threads for one in thread.texts if one.review]
     ids = {one.id for one in belong if one.review == decision.review} | {decision.id}
     return any(origin in ids for origin, _ in proposal.known)
@@ -332,7 +332,7 @@ def plain(text: str) -> str:
 def ended(
     request: PullRequest, report: Report, mark: words.Mark, is_merged: bool
 ) -> Iterator[Action]:
-    """Yield what is to be done about the request of a change that is decided here.
+    """Yield the actions on the request of a change that is decided here.
 
     `is_merged`: the forge finds its head in the history, and will say so by itself soon.
     """

@@ -59,7 +59,10 @@ def is_own(text: str) -> bool:
 
 
 def within(body: str, block: str) -> str:
-    """Return the body with the block in place of patchq's own part, or behind all of it."""
+    """Return the body with patchq's own part replaced by `block`.
+
+    A body without that part gets it at its end.
+    """
     before, found, rest = body.partition(FROM)
     whole = f"{FROM}\n{block}\n{TO}"
     if not found:

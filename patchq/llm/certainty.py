@@ -65,8 +65,11 @@ def words(text: str) -> list[str]:
 
 
 class MissedQuote(Struct, frozen=True):
-    """The quote that was not found, the line (0-based) that is nearest if one was named, and
-    whether the format quotes whole lines."""
+    """A quote that was not found, with the line nearest to it.
+
+    `near` is 0-based, and None if no line was named.  `whole_lines` is True if the format quotes
+    whole lines.
+    """
 
     quote: str
     near: int | None
@@ -131,9 +134,9 @@ def _shares_words(quoted: Sequence[str], named: Sequence[str]) -> bool:
 def _nearest(
     lines: Sequence[str], own: tuple[int, int], quote: str, snippet: str, rest: str
 ) -> bool:
-    """Return whether everywhere else more than twice as many words of the quote are missing.
+    """Return True if every other place lacks more than twice as many quoted words.
 
-    The `rest` of the snippet's own lines is elsewhere, too.
+    The `rest` of the snippet's own lines is another place, too.
     """
     wanted = Counter(words(quote))
     first, last = own
@@ -146,7 +149,10 @@ def _nearest(
 
 
 def _missing(lines: Sequence[str], count: int, wanted: Counter[str]) -> Iterator[int]:
-    """Yield for each run of `count` lines how many of the wanted words it lacks."""
+    """Yield the number of wanted words that each run of `count` lines lacks.
+
+    A run ends at each line, so the first ones are shorter.
+    """
     there: Counter[str] = Counter()
     missing = wanted.total()
     known = [[word for word in words(line) if word in wanted] for line in lines]
@@ -174,7 +180,7 @@ def _defined(text: str) -> list[str]:
 
 
 def likeliest(lines: Sequence[str], quote: str) -> int:
-    """The line (0-based) at which, judged by words alone, most of the quote would stand."""
+    """Return the 0-based line at which most words of the quote are found."""
     count = quote.removesuffix("\n").count("\n") + 1
     missing = list(_missing(lines, count, Counter(words(quote))))
     best = min(range(len(missing)), key=missing.__getitem__, default=0)
@@ -238,14 +244,19 @@ def _single_lines(blocks: Sequence[Block], olds: Sequence[str]) -> list[Block]:
 
 
 def _overlap(block: Block, start: int, end: int) -> bool:
-    """Return whether a block has a line of `start:end`, or one of the two adds lines inside the
-    other."""
+    """Return True if a block and `start:end` overlap.
+
+    An insertion overlaps lines on both sides of it, and another insertion at its place.
+    """
     a, b, _ = block
     return a == start if a == b and start == end else a < end and start < b
 
 
 def _touches(block: Block, olds: Sequence[str], start: int, end: int) -> bool:
-    """Return whether a block borders on `start:end`, or would by another pairing of equal lines."""
+    """Return True if a block borders on `start:end`, or could be shifted there.
+
+    A block is shifted by another pairing of equal lines.
+    """
     a, b, new_lines = block
     if _keeps(block, olds):
         return False
@@ -258,7 +269,10 @@ def _touches(block: Block, olds: Sequence[str], start: int, end: int) -> bool:
 
 
 def _keeps(block: Block, olds: Sequence[str]) -> bool:
-    """Return whether a block is one line for another that is plainly the same one."""
+    """Return True if a block replaces one line by a similar one.
+
+    Similar lines share at least half of their words.
+    """
     start, end, new_lines = block
     if (end - start, len(new_lines)) != (1, 1):
         return False
@@ -278,7 +292,7 @@ def _applied(olds: Sequence[str], blocks: Sequence[Block], start: int, end: int)
 
 
 class _Read(Struct, frozen=True):
-    """A text as its words and signs, the blanks before each, and those behind the last."""
+    """Tokens of a text, the blanks before each, and those after the last."""
 
     gaps: list[str]
     tokens: list[str]
@@ -302,7 +316,11 @@ class _Read(Struct, frozen=True):
 
 
 def _redone(old: Sequence[str], there: Sequence[str], new: Sequence[str]) -> str | None:
-    """The change made to a text that differs in its quotes, its last sign and its blanks only."""
+    """Return the change from `old` to `new`, made to the similar lines `there`.
+
+    None if `there` differs in more than its quotes, last sign and blanks, or the change cannot be
+    carried over with certainty.
+    """
     o, t, n = (_Read.of("".join(lines)) for lines in (old, there, new))
     if not o.tokens:
         return None  # blank lines are alike everywhere
@@ -368,7 +386,7 @@ def _with_gaps(o: _Read, t: _Read, n: _Read) -> str | None:
 
 
 def _kept(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
-    """For each of the new tokens that the old text has, which one it is there."""
+    """Map the index of each kept token in `new` to its index in `old`."""
     kept: dict[int, int] = {}
     i = j = 0
     for a0, a1, b0, b1 in [*line_diff(old, new), (len(old), len(old), len(new), len(new))]:

@@ -1,4 +1,4 @@
-"""The configured model, behind a server that speaks Chat Completions, and what it answered before.
+"""The configured model behind a Chat Completions server, and its earlier answers.
 
 One number bounds a question: `llm.timeout_seconds` holds for all of it, tries and pauses and the
 wait for a free place included.  The key is read from the environment, sent to the server, and

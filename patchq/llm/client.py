@@ -24,7 +24,10 @@ class Message(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """Text of the model, the reason why it stopped (as the server names it), and its name."""
+    """Text of the model, the reason why it stopped, and its name.
+
+    `stop` is the reason as the server names it.
+    """
 
     text: str
     stop: str

@@ -99,9 +99,11 @@ class Repair(Struct, frozen=True):
 
 
 class Questioner:
-    """Asks about the edits of one batch, and remembers whether it did, and which answers it used:
-    their keys in the cache.  `pulse` is called about every second of waiting, in the thread that
-    waits."""
+    """Questions to the model about the edits of one batch.
+
+    `tried` is True once a question was asked; `used` has the cache keys of the answers used.
+    `pulse` is called about every second of waiting, in the thread that waits.
+    """
 
     def __init__(self, model: Model, cache: Cache, pulse: Callable[[], None]) -> None:
         self.used: list[str] = []
@@ -358,8 +360,11 @@ def for_new(old: str, there: str, new: str) -> str:
 
 
 def correct_escapes(batch: PlannedBatch, questioner: Questioner) -> Repair | None:
-    """Ask about the one edit of the plan, which is not refused, that leaves a file which does not
-    parse and that has escapes in its new text; None if its text stays."""
+    """Ask about the escapes of the one edit that makes a file unparsable.
+
+    None if the file or the edit in doubt is not the only one, or the model's answer is not the only
+    variant that parses.
+    """
     judged = [change for change in batch.plan.changes if batch.rules.judged(change.path)]
     broken = [(change, flaw) for change in judged if (flaw := syntax.unparsable(change))]
     if len(broken) != 1:

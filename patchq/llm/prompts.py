@@ -70,8 +70,10 @@ class Task(Struct, frozen=True):
 
 
 class Prompt(Struct, frozen=True):
-    """The text to send, the form that it asks for, and for each file that has an edit script the
-    anchors to choose from."""
+    """Text of a prompt, the form it asks for, and the anchors it offers.
+
+    `candidates` has the anchors to choose from by the path of each file with an edit script.
+    """
 
     text: str
     form: Form
@@ -204,8 +206,11 @@ def _shown(file: ShownFile, share: int) -> str:
 
 
 def _part(file: ShownFile, share: int) -> tuple[str, int, int, int]:
-    """Return the part of a file that is shown, its lines from and to (0-based), and their number in
-    all. `share` characters bound it, and the reach."""
+    """Return the shown part of a file, its line range, and the line count.
+
+    The range is 0-based and half-open.  `share` bounds the characters, the file's `reach` the
+    lines.
+    """
     text = file.text or ""
     lines = text.removesuffix("\n").split("\n") if text else []
     near = min((file.line or 1) - 1, len(lines))
@@ -230,7 +235,10 @@ def _tests(tests: Sequence[ShownFile], budget: int) -> Iterator[str]:
 
 
 def aimed(file: ShownFile, task: str) -> ShownFile:
-    """The file with the line of the first definition that the task names, if no line is known."""
+    """Return the file with the line of the first definition named in `task`.
+
+    A file whose line is known stays as it is.
+    """
     if file.line is not None or file.text is None:
         return file
     words = set(re.findall(r"\w+", task))

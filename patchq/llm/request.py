@@ -48,7 +48,10 @@ def _words(most: int) -> Meta:
 
 
 class RequestedFile(Section):
-    """A file to change, where in it, and how many lines round that the model is shown."""
+    """A file to change, a line in it, and the number of lines around.
+
+    `reach` lines on each side of `line` are shown to the model.
+    """
 
     shorthand = "path"
     path: Text

@@ -220,7 +220,7 @@ _LEFT_OUT = ("path.denied", "path.filtered", "path.outside", "path.invalid", "fi
 
 
 def what_to_send(gate: Gate, report: Report, data: bytes | None) -> str:
-    """Return what a caller of the tools sends after a refusal, or a send-back, as text."""
+    """Return the `submit` call to send after a refusal or a send-back."""
     arguments = _arguments(gate, report, data)
     shown = fence(json.dumps(arguments, ensure_ascii=False, indent=1), "json")
     if len(shown.encode()) > MAX_BYTES:

@@ -70,7 +70,7 @@ class Tools:
         self.missing: UsageError | None = None
 
     def enter(self, roots: Sequence[FilePath]) -> None:
-        """Go to the repository of the first root that is in one, else of the working directory."""
+        """Enter the repository of the first root that has one, else the working directory's."""
         for directory in (*roots, FilePath.cwd()):
             with suppress(UsageError):
                 self._door.enter(directory)
@@ -106,7 +106,7 @@ class Tools:
         answers: list[CommentAnswer] | None = None,
         wait_seconds: Seconds = 60.0,
     ) -> Verdict:
-        """Hand in edits, all of which become one commit or none, and wait for the verdict.
+        """Submit edits, which become one commit or none, and wait for the verdict.
 
         Give `edits`, or a whole `response`. Keep the `token` to withdraw it. The same call twice
         changes nothing more.
@@ -205,7 +205,7 @@ class Tools:
         id: ChangeId,
         full: Annotated[bool, Field(description="everything, with the diff")] = False,
     ) -> Verdict:
-        """Return the verdict on a change and, where it was refused, what to send instead."""
+        """Return the verdict on a change and, if it was refused, what to send."""
         row = self._seen(id)
         value: dict[str, Any] = dict(verdict(row.report, row.note))
         if row.risk and row.report.state == "proposed":

@@ -160,7 +160,7 @@ def _undoable(gate: Gate, deed: str, ids: Sequence[str]) -> list[str]:
 
 
 def _done(deed: str, ids: Sequence[str], where: str, undo: Sequence[str] = ()) -> Response:
-    """Go on to a page that says what was done, with a button that takes it back."""
+    """Redirect to `where`, with a note of the decision and an undo button."""
     about = ids[0] if len(ids) == 1 else f"{len(ids)} changes"
     asked = urlencode({"done": f"{_DONE[deed]} {about}", "undo": undo}, doseq=True)
     return RedirectResponse(f"{where}?{asked}", 303)

@@ -60,7 +60,7 @@ def view(
 
 
 def view_file(gate: Gate, asked: Mapping[str, str]) -> Shown:
-    """Return one file of a change with the lines of a fold, or these lines alone."""
+    """Return the page of one file of a change, or only one fold's lines."""
     report, path = gate.report(asked["id"]), asked.get("path", "")
     shown = Compared(gate, report, asked.get("since", ""))
     change = next((one for one in shown.changes if one.path == path), None)

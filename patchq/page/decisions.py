@@ -1,4 +1,4 @@
-"""Decisions on the page, by the functions of the command line, and words that are not sent yet.
+"""Decisions made on the page, as on the command line, and unsent drafts.
 
 Each form carries the commit that the page showed, so that nothing lands unseen.
 """

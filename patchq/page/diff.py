@@ -72,7 +72,10 @@ def _without_base(report: Report) -> Report:
 
 
 def viewed_key(change: FileChange) -> str:
-    """Return the key of a person's mark on a file, which lapses when either side changes."""
+    """Return the key of a person's mark that they viewed a file.
+
+    It changes with either side of the file, so that the mark lapses.
+    """
     sides = (sha256(one or b"").hexdigest()[:20] for one in (change.before, change.after))
     return f"{'-'.join(sides)} {change.path}"
 
@@ -266,7 +269,10 @@ def picture(gate: Gate, oid: str, kind: str) -> tuple[bytes, str]:
 
 
 def _marked(text: str, runs: Sequence[syntax.Run], marks: Sequence[tuple[int, int]]) -> Markup:
-    """Return the text as HTML with its marks, in colours if the runs are of this very text."""
+    """Return the text as HTML, with its marks and syntax colours.
+
+    Colours of another text are left out.
+    """
     if "".join([piece for _, piece in runs]) != text:
         runs = (("", text),)
     if not marks:

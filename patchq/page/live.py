@@ -42,9 +42,10 @@ class News:
         self._door, self._places = door, gate.watched
 
     async def events(self, since: str, id: str) -> AsyncIterator[str]:
-        """Yield the ids of the changes that are not as in that version, and how many wait.
+        """Yield server-sent events: the ids of changes to reload, and how many wait.
 
-        `id` is the change that the page is about, which may change without an event.
+        Changes count since the version `since`.  `id` is the change that the page is about, which
+        may change without an event.
         """
         shown, _, event = since.partition(".")
         seen, report = "", None

@@ -1,4 +1,4 @@
-"""The data of a view for its template, and the page that comes of it.
+"""The data of a view for its template, and the page rendered from it.
 
 Whatever a template prints is data: it is escaped, and what a reader would not see is written out
 first.
@@ -62,7 +62,7 @@ def _templates() -> Environment:
 
 
 def _ago(iso: str) -> str:
-    """Return how long ago a time was, in the largest unit of which it is at least two."""
+    """Return the age of a time in the largest unit it reaches twice."""
     passed = max(0, int(time.time() - datetime.fromisoformat(iso).timestamp()))
     for size, unit in _UNITS:
         if passed >= 2 * size:

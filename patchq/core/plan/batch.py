@@ -274,7 +274,7 @@ class _Batch:
         return now
 
     def _keeps_places(self, op: PartOp, file: File, base: Found | Missed) -> bool:
-        """Return True if an edit of all places has them on the base as before."""
+        """Return True if an edit of all places finds its base lines undisturbed."""
         if not means_all(op) or isinstance(base, Missed):
             return False
         return not file.edited.disturbs(*file.text.span(base.start, base.end))

@@ -25,10 +25,10 @@ _MOST_PASSED = 200  # to search a text anew takes as long as to pass so many rep
 
 
 class ChangedRange(Struct, frozen=True):
-    """Changes of one edit in a run of lines that it quotes, and so the bytes between them.
+    """Changes of one edit within a run of lines that it quotes.
 
-    Edits of equal `meaning` mean one.  One that is `folded` took the place of others; its hunk has
-    the span alone.
+    The range reaches from the first change to the last.  Edits of equal `meaning` mean one.  One
+    that is `folded` took the place of others; its hunk has the span alone.
     """
 
     edit: str
@@ -78,7 +78,10 @@ class Patch(Hunk, frozen=True):
         return len(self.new) - (self.end - self.start)
 
     def changes_line(self, text: Text, start: int, end: int) -> bool:
-        """Return whether it changes, takes or splits one of the lines `start:end` of the base."""
+        """Return True if the patch changes, deletes or splits a line of `start:end`.
+
+        `start` and `end` are offsets in the base.
+        """
         if self.start < self.end:
             return self.start < end and start < self.end
         if not start <= self.start <= end or not self.new:
@@ -189,7 +192,7 @@ class EditedText:
     def _rival(
         self, near: Sequence[ChangedRange], claim: ChangedRange, hunk: Hunk
     ) -> ChangedRange | None:
-        """Return an earlier insertion at the same point that is equal, or of another format.
+        """Return an earlier insertion at the same point that makes the order uncertain.
 
         Equal ones may be meant as one or as two; those of two formats have no certain order.
         """
@@ -235,19 +238,19 @@ class EditedText:
     # ------------------------------------------------------------ what earlier edits did
 
     def changed(self, start: int, end: int) -> Patch | None:
-        """Return a patch that changes, takes or splits one of the lines `start:end` of the base."""
+        """Return the first patch that changes, deletes or splits a line of `start:end`."""
         near = self._between(start, end)
         return next((one for one in near if one.changes_line(self._base, start, end)), None)
 
     def disturbs(self, start: int, end: int) -> bool:
-        """Return whether the lines `start:end` of the base no longer stand together as they did."""
+        """Return True if a patch changes or separates the base lines `start:end`."""
         return any(
             start < one.start == one.end < end or one.changes_line(self._base, start, end)
             for one in self._between(start, end)
         )
 
     def last_writer(self, start: int, end: int) -> str | None:
-        """Return the last edit that wrote some of the bytes `start:end` of `now`, or took some."""
+        """Return the last edit that wrote or deleted bytes in `start:end` of `now`."""
         first, last = self._inside(Hunk(start, end, b""))
         return self.patches[last - 1].edits[-1] if first < last else None
 
@@ -260,9 +263,9 @@ class EditedText:
     # ------------------------------------------------------------ edits of the text as it is
 
     def fold(self, edit: str, format: str, hunks: Sequence[Hunk], quoted: Hunk) -> tuple[str, ...]:
-        """Make replacements of bytes of `now`, for an edit that quotes the bytes `quoted` there.
+        """Replace bytes of `now`, for an edit that quotes the bytes `quoted` there.
 
-        Returns the edits that it needs; those that one of them needs go unnamed.
+        Returns the edits that it depends on, without those that one of these depends on.
         """
         first, last = self._inside(quoted)
         if first == last:

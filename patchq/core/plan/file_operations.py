@@ -248,7 +248,7 @@ class FileOperations:
         return file.after() != file.before
 
     def _overwrite(self, file: File, edit: str, text: Text) -> None:
-        """Void what earlier calls made of the file, which is to be made of `text` now."""
+        """Mark earlier edits of the file as overwritten, and restart it from `text`."""
         self.overwritten.update(dict.fromkeys(file.edits, edit))
         file.cleared(text)
         file.edits = [edit]

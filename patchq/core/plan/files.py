@@ -111,7 +111,7 @@ class File:
 
     @property
     def stated_by(self) -> str | None:
-        """The edit that states all that it holds, so that no edit means its base any more."""
+        """Return the edit that states the file's whole content."""
         return self.by.get("written") or self.by.get("made")
 
     def cleared(self, text: Text) -> None:
@@ -139,7 +139,7 @@ class File:
 
 
 class Files:
-    """The files that a batch speaks of, read from the tree when an edit first names them."""
+    """The files of a batch, each read when an edit first names it."""
 
     def __init__(
         self, edits: Sequence[Edit], tree: Tree, rules: PlanRules, suggestions: int = 0
@@ -175,8 +175,10 @@ class Files:
     # ------------------------------------------------------------ which one is meant
 
     def named(self, path: str) -> tuple[File, ...]:
-        """The file that an edit names, or both that have the path, the one that leaves it first;
-        raises `EditRefused`."""
+        """Return the file that an edit's path names, or both candidates.
+
+        The file that leaves the path comes first, then the one that gets it.  Raises `EditRefused`.
+        """
         placed = self.placed.get(path)
         if self.in_order and placed is not None:
             return (placed,)
@@ -209,7 +211,7 @@ class Files:
             raise
 
     def _coming(self, path: str) -> File | None:
-        """The file that a rename of the batch gives the path, also one that is behind."""
+        """Return the base file that a chain of renames moves to the path."""
         met = {path}
         while (rename := self.renames.get(path)) and rename.path not in met:
             path = rename.path
@@ -282,7 +284,7 @@ class Files:
 
 
 def clash(edit: Edit, file: File | None, what: str) -> EditRefused:
-    """Return the refusal of an edit that wants something else of a file than an earlier one."""
+    """Return the collision with the edit that deleted, renamed, made or changed the file."""
     by = file.by if file else {}
     return collision(edit, what, next((by[it] for it in get_args(FileOperation) if it in by), None))
 
@@ -290,7 +292,7 @@ def clash(edit: Edit, file: File | None, what: str) -> EditRefused:
 def collision(
     edit: Edit, what: str, other: str | None, code: str = "conflict.overlap"
 ) -> EditRefused:
-    """Return the refusal of an edit of a whole file that cannot stand beside another one."""
+    """Return the refusal of a whole-file edit that collides with another edit."""
     return EditRefused(
         ErrorProblem(
             code,
@@ -327,7 +329,10 @@ def op_name(edit: Edit) -> str:
 
 
 def unmade(edit: Edit, cause: ErrorProblem, problem: ErrorProblem) -> EditRefused:
-    """Return the refusal of an edit of a file that a refused edit was to make or to move."""
+    """Return the refusal of an edit whose file a refused edit should have left.
+
+    The refused edit was to create, rename or change the file.
+    """
     return EditRefused(
         cause,
         WarningProblem(
@@ -342,7 +347,7 @@ def unmade(edit: Edit, cause: ErrorProblem, problem: ErrorProblem) -> EditRefuse
 
 
 def in_both(edit: Edit, coming: File, rename: Edit | None) -> EditRefused:
-    """A quote that is in the file that leaves a path and in the one that comes."""
+    """Return the refusal of a quote found in both files of one path."""
     return EditRefused(
         ErrorProblem(
             "conflict.order",
@@ -361,9 +366,10 @@ def in_both(edit: Edit, coming: File, rename: Edit | None) -> EditRefused:
 def there_already(
     outcomes: Sequence[EditOutcome], changes: Sequence[FileChange], *, declared: bool
 ) -> list[ErrorProblem]:
-    """Return the problems of edits that are there in lines which the batch itself changes.
+    """Return a problem for each already applied edit within lines the batch changes.
 
-    On a declared base, of a batch that changes nothing, those of all: it has seen these lines.
+    On a declared base, a batch without changes gets one for each of these edits: it was written
+    with their lines in view.
     """
     changed = {change.path: change.hunks or () for change in changes}
     return [
@@ -416,8 +422,10 @@ def overlap(edit: Edit, file: File, found: Found, other: ChangedRange) -> EditRe
 
 
 def void(outcomes: Sequence[EditOutcome], changes: Sequence[FileChange]) -> list[ErrorProblem]:
-    """The problem with a batch that only says what is there already, unless it was delivered
-    before: it has to say something new."""
+    """Return the problem of a batch whose edits together leave every file unchanged.
+
+    A batch with a failed or an already applied edit has none.
+    """
     if changes or not outcomes or any(o.state in ("failed", "already_applied") for o in outcomes):
         return []
     return [

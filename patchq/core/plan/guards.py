@@ -66,7 +66,7 @@ def check_escapes(edit: Edit, text: str) -> None:
 
 
 def check_size(edit: Edit, op: Write, rules: PlanRules, base: Text) -> None:
-    """Raise `EditRefused` for a whole file that loses most lines, or may be an excerpt."""
+    """Raise `EditRefused` if a write loses too many lines or may be an excerpt."""
     before = [line.strip() for line in base.contents if line.strip()]
     after = [line.strip().encode() for line in op.text.split("\n") if line.strip()]
     if op.quoting and not _keeps(before, after):
@@ -87,7 +87,10 @@ def check_size(edit: Edit, op: Write, rules: PlanRules, base: Text) -> None:
 def shown(
     edits: Sequence[Edit], outcomes: Sequence[EditOutcome], tree: Tree
 ) -> Iterator[ErrorProblem]:
-    """Yield an error for each file that may only be shown, as another one under its path is."""
+    """Yield an error for each whole file that the response may only show.
+
+    One such file that is the same as on the base puts the others in doubt.
+    """
     files = [
         (edit, outcome)
         for edit, outcome in zip(edits, outcomes, strict=True)
@@ -100,7 +103,7 @@ def shown(
 
 
 def _doubtful(edit: Edit, what: str) -> ErrorProblem:
-    """Return the error of a file under its path that need not be meant as its new text."""
+    """Return the error of a block that may not be its file's new text."""
     return ErrorProblem(
         "response.unreadable_edit",
         f"edit {edit.id} may be the new text of {edit.path}, or {what}",
@@ -158,9 +161,9 @@ Planner = Callable[[Sequence[Edit]], Plan]
 
 
 def settled(edits: Sequence[Edit], plan: Planner, judged: Callable[[str], bool]) -> Plan:
-    """The plan of the edits, as `plan` makes it, with the escapes undone that are none of the text.
+    """Return the plan of the edits, with mistaken escapes undone.
 
-    `judged` tells of a path whether its file has to parse.
+    `judged` returns True for a path whose file has to parse.
     """
     planned = plan(edits)
     if any(outcome.match == UNESCAPED for outcome in planned.edits):
@@ -192,8 +195,11 @@ def _escaped(edits: Sequence[Edit]) -> dict[str | None, list[Edit]]:
 def _corrected(
     edits: Sequence[Edit], doubtful: Sequence[Edit], change: FileChange, plan: Planner
 ) -> tuple[Sequence[Edit], Plan] | None:
-    """The plan with one of the edits unescaped, the only one that makes the file parse; else with
-    all of them, if that does."""
+    """Return the edits and their plan, with the escapes undone that break the file.
+
+    One edit is unescaped if it is the only one that so makes the file parse, all of them if no
+    single one does.  None if neither helps, or several edits would.
+    """
     alone = [[edit] for edit in doubtful] if 1 < len(doubtful) <= _MOST_TRIED else []
     good = [result for suspects in alone if (result := _parsing(edits, suspects, change, plan))]
     if not good:

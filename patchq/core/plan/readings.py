@@ -108,7 +108,7 @@ def _idle(outcome: EditOutcome, failed: str) -> EditOutcome:
 
 
 def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning: int) -> bool:
-    """Return whether an edit with a result on the base may have another place in sequence."""
+    """Return True if the edit may have another place when edits apply in sequence."""
     if not file.edited.patches:
         return False
     if meaning in file.placed or meaning in file.folded:

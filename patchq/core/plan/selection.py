@@ -41,8 +41,10 @@ def is_by_number(text: Text, op: Op) -> bool:
 
 
 def backed(edit: Edit, file: File, found: Found) -> str | None:
-    """The indexed edit that makes all changes which a contextual one does, which so is its
-    backup."""
+    """Return the indexed edit that makes every change of a contextual edit.
+
+    The contextual edit is then its backup.
+    """
     if edit.format != CONTEXTUAL or not found.hunks:
         return None
     runs = [run for run in found.runs if run]

@@ -1,4 +1,4 @@
-"""Edits at an anchor (a line, an import, a decorator, or a definition), and the anchors of a file.
+"""Anchors in a file (line, import, decorator, definition) and the edits made at them.
 
 The anchor has to be unique; only an exactly stated line decides among equals.  What a definition is
 taken for, its header or the whole of it, must follow from the content, or be stated (`scope`).
@@ -127,7 +127,7 @@ def _replaced(text: Text, content: Lines, part: Part) -> tuple[int, int] | None:
 
 
 def _content(text: Text, op: Anchored, part: Part) -> Lines:
-    """Return the new lines, with the anchor's indentation if neither it nor they have one."""
+    """Return the new lines, indented like the anchor if the edit is unindented."""
     if not op.content:
         return []
     content = lines_of(op.content)
@@ -147,7 +147,7 @@ _REACH = 10
 
 
 def parts(path: str, source: str) -> list[Part] | None:
-    """Return the parts of a file in order, or None if it cannot be parsed."""
+    """Return the parts of a file in order; None if it cannot be parsed."""
     if path.endswith((".py", ".pyi")):
         try:
             with warnings.catch_warnings():

@@ -156,7 +156,7 @@ class _Sought:
         return ladder.present(self.text, op, self._rungs) if op.old else None
 
     def may_be_within(self, low: int, high: int) -> bool:
-        """Return True if the old or the new text is found in the lines `low:high` at any level."""
+        """Return True if the old or new text is found in lines `low:high`."""
 
         def inside(placements: Sequence[Placement]) -> Sequence[Placement]:
             return [

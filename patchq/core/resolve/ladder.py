@@ -176,7 +176,10 @@ def resolve_many(
 
 
 def present(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
-    """Return the new half's lines, where the old half is nowhere and they are in its place."""
+    """Return the new half's only place, if the edit is already applied.
+
+    The caller has found the old half in no place.
+    """
     quote = _quote(op, text)
     if not quote.new or quote.old == quote.new:
         return None
@@ -272,7 +275,7 @@ def _written(
 
 
 def _new_round(text: Text, step: Step, there: Sequence[Placement]) -> Placement | None:
-    """Return the only placement of the new half, if the old one is found in it alone."""
+    """Return the new half's only placement, if it contains all of the old's."""
     quote, level = step
     if not quote.new or quote.old == quote.new:
         return None
@@ -314,7 +317,7 @@ def replaced(data: bytes, hunks: Iterable[Hunk], start: int, end: int) -> bytes:
 
 
 def _has_evidence(quote: Quote, level: Level) -> bool:
-    """Return True if the new half keeps a line of the old one, and says something new."""
+    """Return True if the new half keeps an old line and has new text."""
     old, new = (
         {
             line.removeprefix(indentation(line)) if level.shifts else line
@@ -352,7 +355,7 @@ class Rewrite:
         return moved
 
     def at(self, text: Text, start: int, shift: Shift = NO_SHIFT) -> tuple[Hunk, ...]:
-        """Return the changes that put the new half at the old one, from line `start` on.
+        """Return the hunks that replace the old half at line `start`.
 
         Raises `levels.Unwritable` when a new line cannot be written there as it was meant.
         """

@@ -1,4 +1,4 @@
-"""The match levels of a quote, in their order, and what each of them ignores.
+"""The match levels of a quote, in order, and what each ignores.
 
 Level *k* ignores what all levels up to *k* ignore, as far as they are enabled.  `line_numbers`,
 `unescaped` and `elided` rewrite the quote and start again from `exact`.
@@ -31,7 +31,7 @@ def quoted_lines(half: str) -> Lines:
 
 
 def lines_of(half: str) -> Lines:
-    r"""Return the lines of a text, at least one, without a `\r` at their end."""
+    r"""Return the lines of a text, at least one, without a final `\r`."""
     return [line.removesuffix(b"\r") for line in quoted_lines(half) or [b""]]
 
 
@@ -84,7 +84,7 @@ def _normaliser(ends: bool, trailing: bool, typography: bool) -> Normalise | Non
 
 
 class Quote(Struct, frozen=True):
-    """The two halves of an edit as lines without `\n`, as they were written or rewritten.
+    r"""The two halves of an edit as lines without `\n`, perhaps rewritten.
 
     `level` is the rewriting level that made it, or None for the text as it is.  `flaw` says why
     the new half could not be rewritten as the old one was.
@@ -155,7 +155,7 @@ def unescape(data: bytes) -> bytes:
 
 
 def unescaped(quote: Quote) -> Quote | None:
-    """Return both halves with one level of escapes undone, if the old half has any."""
+    """Return the quote with one level of escapes undone, if `old` has any."""
     old = _unescaped_lines(quote.old)
     if old == quote.old:
         return None
@@ -214,7 +214,7 @@ _REWRITINGS = (("line_numbers", without_numbers), ("unescaped", unescaped), ("el
 
 
 def rewritten(quote: Quote, enabled: Collection[str]) -> Iterator[Quote]:
-    """Yield the quote itself, then each way to rewrite it, in order of the levels."""
+    """Yield the quote, then each enabled rewriting of it, in order of the levels."""
     readings = [quote]
     yield quote
     for name, rewrite in _REWRITINGS:

@@ -1,4 +1,4 @@
-"""One way to find the place of any edit that changes a part of a file."""
+"""The place of any edit that changes a part of a file."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ def _match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
 
 
 def present(text: Text, op: PartOp, hints: Hints) -> Found | None:
-    """Return the new text's lines, if the old text is nowhere and they are in its place."""
+    """Return the new text's only place, if the edit is already applied.
+
+    The caller has found the old text in no place.
+    """
     match op:
         case Replace(old, new) | PatchHunk(old, new) if old or isinstance(op, Replace):
             return ladder.present(text, Replace(old, new), hints.levels)

@@ -116,7 +116,7 @@ def _leading_blanks(lines: Lines) -> int:
 
 
 def find_lines(text: Text, quote: Lines, level: Level) -> Iterator[tuple[int, Shift]]:
-    """Yield the line (0-based) of every place at which `quote` begins, and its shift there."""
+    """Yield the 0-based line and the shift of every place at which `quote` begins."""
     wanted = level.normalise(quote) if level.normalise else quote
     shifts: dict[tuple[bytes, ...], Shift | None] = {}
     for i in text.view(bare).find(bare(quote)) if quote else ():
@@ -278,7 +278,10 @@ def _is_whole(text: Text, span: CharRange) -> bool:
 
 
 def in_bytes(chars: str, places: Iterable[tuple[int, int]], start: int = 0) -> Iterator[CharRange]:
-    """Yield the places, which rise in characters, as bytes of a text that begins at `start`."""
+    """Yield rising ranges of characters in `chars` as ranges of bytes.
+
+    `start` is the byte offset of `chars` in the text.
+    """
     counted = 0
     for first, last in places:
         start += len(in_utf8(chars[counted:first]))
@@ -299,7 +302,7 @@ def begun_lines(text: Text, found: Sequence[CharRange]) -> tuple[LineRange, ...]
 
 
 def within(text: Text, span: CharRange, before: bytes, after: bytes) -> CharRange:
-    """Return the place between `before` and `after`, one at each end of what was found."""
+    """Return the part of `span` between `before` and `after`, which are at its ends."""
     front, behind = (len(_CHARACTER.findall(as_letters(half))) for half in (before, after))
     there = _CHARACTER.findall(as_letters(text.part(span.start, span.end)))
     first, last = there[:front], there[len(there) - behind :]

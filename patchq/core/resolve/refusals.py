@@ -1,4 +1,4 @@
-"""Problems of edits without a certain place, in words that let the next one have it.
+"""Problems of edits without a certain place, worded to help the next attempt.
 
 An ambiguous quote's places are named, each with what tells it from the others.
 
