@@ -70,7 +70,10 @@ def seconds(text: str) -> float:
 
 
 def moment(text: str) -> float:
-    """Return the seconds since the epoch of a time in the past, as git reads one, or a span."""
+    """Return a past time, given as a date or a span, in epoch seconds.
+
+    Git reads the dates.  Raises `ArgumentTypeError`.
+    """
     import subprocess  # only a date needs them
     import time
 
@@ -128,7 +131,10 @@ def agreed(args: Namespace, deed: str, *details: str) -> bool:
 
 
 def read_response(name: str) -> tuple[bytes, str]:
-    """Return the bytes of FILE or, for `-`, of standard input, and the response's name."""
+    """Return the bytes and the name of a response file.
+
+    For `-`, standard input is read, and the name is `response.md`.
+    """
     if name == "-" and sys.stdin.isatty():
         print("patchq: reading the response here; Ctrl-D ends it", file=sys.stderr)
     return read(name), "response.md" if name == "-" else Path(name).name

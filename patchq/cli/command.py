@@ -314,9 +314,10 @@ def forget_reader() -> None:
 
 
 def tell(fault: Fault, *, json: bool, id: str | None = None) -> None:
-    """Print the fault and what to do, on one line where a command was called wrongly.
+    """Print a fault, and what to do about it, to standard error.
 
-    The batch `id` that it is about is printed, where there are several.
+    A usage error of one line has its hint on the same line.  `id` names the batch that the fault is
+    about, where there are several.
     """
     if json:
         from patchq.gate.report.document import printed  # only programs need it

@@ -92,7 +92,7 @@ def decide_each(args: Namespace, ids: list[str], one: Callable[[str], int]) -> i
 
 
 def only_one(args: Namespace, *flags: str) -> None:
-    """Raises `UsageError` for flags that name edits of one batch, where there may be several."""
+    """Raise `UsageError` for edit flags if several changes may be meant."""
     given = [flag for flag in flags if getattr(args, flag)]
     if given and (len(args.ids) > 1 or args.all_from is not None):
         raise UsageError(f"--{given[0]} names edits of one change", "name one change with it")

@@ -38,7 +38,10 @@ def say(args: Namespace, report: Report) -> None:
 
 
 def log_and_say(args: Namespace, report: Report) -> None:
-    """Log a verdict, with fields for programs, and print it unless both go to the same place."""
+    """Log a verdict, with fields for programs, and print it.
+
+    It is not printed where the log goes to the same place, unless with `--json` or `--quiet`.
+    """
     about = {
         "batch": report.id,
         "state": report.state,
@@ -62,8 +65,10 @@ def done(args: Namespace, report: Report, text: str) -> int:
 
 
 class Verdicts:
-    """Prints each verdict that it is called with, and with `pages` of what is to be answered its
-    page, which says what to send; `states` are those so far."""
+    """Prints each verdict that it is called with, and collects their states.
+
+    With `pages`, a verdict that is to be answered is followed by its page, which says what to send.
+    """
 
     def __init__(self, args: Namespace, *, pages: bool = False, again: str = "") -> None:
         self._args, self._pages, self._again = args, pages, again
@@ -121,7 +126,10 @@ def plain(text: str, style: str = "") -> Line:
 
 
 def show(lines: Iterable[Line], *, crop: bool = False, paged: bool = True) -> None:
-    """Print the lines, in git's pager on a terminal, which with `crop` cuts each to its width."""
+    """Print the lines, on a terminal in git's pager if `paged`.
+
+    On a terminal, `crop` cuts each line to its width.
+    """
     if not is_terminal():
         for line in lines:
             put("".join(cell.text for cell in line))

@@ -207,9 +207,9 @@ def apply(
 
 
 def parse(response: str | bytes, files: Files | None = None) -> Parsed:
-    """Return the edits of a response, in their order, with the prose and the problems.
+    """Return the edits of a response, with its prose and problems.
 
-    `files` tell which words of the response are paths; no file but those that it names is read.
+    `files` decide which words of the response are paths; no file but those that it names is read.
     """
     opened = open_response(_encoded(response))
     if not isinstance(opened, Envelope):
@@ -239,9 +239,10 @@ def formats() -> tuple[str, ...]:
 
 
 def instructions(format: str = "search_replace", path: str | None = None) -> str:
-    """Return what tells a model how to write edits in a form, with `path` as the example's.
+    """Return instructions that teach a model to write edits in a format.
 
-    Raises `ValueError` for a form that `formats` does not have.
+    `path` is the path in the example.  Raises `ValueError` for a format that `formats` does not
+    have.
     """
     if format not in formats():
         raise ValueError(f"format: expected one of {', '.join(formats())}, got {format!r}")
@@ -280,7 +281,10 @@ def _limits(rules: Rules) -> targets.PlanRules:
 def _flaws(
     parsed: Parsed, made: Plan, tree: MappedTree, rules: targets.PlanRules
 ) -> tuple[Problem, ...]:
-    """Return the problems of a plan, of what the response shows beside it, or of its results."""
+    """Return the problems of a plan and of its results.
+
+    A refused plan has only its own.
+    """
     if made.refused:
         return made.problems
     beside = account.beside(parsed.shown, parsed.named, parsed.edits, made, tree)

@@ -101,9 +101,9 @@ class _Setup:
         return {"name": name, "client": CLIENTS[name].title, "file": path, "found": found}
 
     def server(self, name: str) -> tuple[ServerFile | None, list[str]]:
-        """Return the file that is to name the server to a client, and the words that start it.
+        """Return the file that configures a client's server, and the command to start it.
 
-        No absolute path goes into a file that git tracks: there are words for any machine, or the
+        No absolute path goes into a file that git tracks: the command works on any machine, or the
         file in the person's home takes its place.
         """
         args, client = self.args, CLIENTS[name]

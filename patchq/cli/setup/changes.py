@@ -156,7 +156,11 @@ def remove_section(path: str, data: bytes, head: str = "") -> bytes | None:
 
 
 def section(path: str, data: bytes) -> re.Match[bytes] | None:
-    """Return the section with its marks, and with the line end before it that came with it."""
+    """Return the marked section, with the line end that was added before it.
+
+    None if there is none.  Raises `UsageError` if the file is not text, or has other marks than one
+    pair.
+    """
     marks = [mark.encode() for mark in _marks(path)]
     block = rb"^%b[ \t]*\r?\n(?s:.*?)^%b[ \t]*(?:\r?\n|\Z)" % tuple(map(re.escape, marks))
     gap = rb"(?P<gap>(?:(?<=\n)\r?\n(?=%b)|\r?\n(?=%b\Z))?)" % (block, block)

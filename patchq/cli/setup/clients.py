@@ -50,7 +50,10 @@ class ServerFile(Struct, frozen=True):
         return words if isinstance(words, list) and all(isinstance(w, str) for w in words) else []
 
     def wrote(self, entry: object) -> bool:
-        """True if setup wrote the entry, now or in an older form, and it is unchanged."""
+        """Return whether setup wrote the entry, and it is unchanged since.
+
+        An entry in an older form counts too.
+        """
         words = self.words(entry)
         plain = words[:-2] if words[-2:-1] == ["--agent"] else words
         named = any(NAME in word for word in plain)

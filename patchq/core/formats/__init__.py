@@ -20,10 +20,11 @@ def instructions(name: str | None, path: str | None) -> str:
 
 
 def instructions_after(problems: Sequence[Problem], edits: Sequence[EditOutcome]) -> str:
-    """Return how to write the edits of a refused response, in the form of its first wrong edit.
+    """Return instructions for the edits of a refused response.
 
-    A script that cannot be applied, and a file that was cut, are asked for as blocks.  The path in
-    the example is one that the response may well name again.
+    They are for the format of its first wrong edit.  A script that cannot be applied, and a file
+    that was cut, are asked for as blocks.  The path in the example is one that the response may
+    well name again.
     """
     errors = [problem for problem in problems if problem.severity == "error"]
     by_id = {edit.id: edit for edit in edits}
@@ -39,10 +40,10 @@ def instructions_after(problems: Sequence[Problem], edits: Sequence[EditOutcome]
 
 
 def parse(text: str, known: Known, header: Header | None = None, first_line: int = 1) -> Parsed:
-    """Every edit of a response's text, in order, or the problems that refuse the response.
+    """Return all edits of a response's text, in order, or its problems.
 
-    `known` tells whether the base has a path, or, as `BasePaths`, more; `header` is what the front
-    matter says.  `first_line` is the line of the response on which the text begins.
+    `known` decides whether the base has a path, or, as `BasePaths`, more; `header` is the front
+    matter.  `first_line` is the line of the response on which the text begins.
     """
     from patchq.core.formats import registry
 

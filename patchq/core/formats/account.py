@@ -104,7 +104,7 @@ def _fence(doc: Document, i: int) -> Fence | None:
 
 
 def _end(doc: Document, prose: bytearray, start: int, mark: Fence) -> int:
-    """Return the index of the line that ends a fence, or of the first edit in it."""
+    """Return the index of the line that ends a fence or begins an edit."""
     edit = prose.find(0, start)
     limit = edit if edit >= 0 else len(doc.lines)
     if doc.fences.at(start):
@@ -143,7 +143,7 @@ def _is_ignored(command: str, known: KnownPaths) -> bool:
 
 
 def _begins_text(doc: Document, i: int) -> bool:
-    """Return whether a text for a program, or for a file, begins on line `i` without a fence."""
+    """Return whether unfenced text for a program or a file begins on line `i`."""
     lines, known = doc.lines, doc.known
     line = lines[i]
     if _JSON.match(line):
@@ -156,7 +156,10 @@ def _begins_text(doc: Document, i: int) -> bool:
 
 
 def _is_path(line: str, known: KnownPaths) -> bool:
-    """Return whether a line holds a path of the base, no list's marker and no other word."""
+    """Return whether a line is a path of the base, and no list item.
+
+    Words of `_PLAIN_WORDS` may be beside it.
+    """
     if len(line) > _LONGEST or _LISTED.match(line):
         return False
     if "." not in line and "/" not in line and not known.base.has(line.strip("`*#:_ \t")):
@@ -173,7 +176,10 @@ def _numbered(lines: Sequence[str], which: Iterable[int]) -> tuple[tuple[int, st
 def _partial_tags(
     lines: Sequence[str], prose: bytearray, places: Sequence[range]
 ) -> Iterator[ShownPlace]:
-    """Yield the tags, each alone on its line, round some of the edits and not all."""
+    """Yield the tags that enclose some of the edits but not all.
+
+    Only tags alone on their lines count.
+    """
     if len(places) < 2:
         return
     opened: dict[str, list[int]] = {}
@@ -212,7 +218,10 @@ def beside(
     plan: Plan,
     tree: Tree,
 ) -> list[Problem]:
-    """Return a warning for each shown place of which a line is in no file, before or after."""
+    """Return warnings for shown places with a line that is in no file.
+
+    The files are taken before and after the edits.
+    """
     if not places:
         return []
     there = _lines_of_files(named, edits, plan, tree)

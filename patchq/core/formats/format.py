@@ -67,15 +67,17 @@ class Document:
         self.known = KnownPaths.of(base)
 
     def notes(self, kind: Callable[[Document], N]) -> N:
-        """Return the notes of one kind on this document, made when they are first asked for."""
+        """Return the document's notes of one kind, created on first use."""
         if kind not in self._notes:
             self._notes[kind] = kind(self)
         notes: N = self._notes[kind]
         return notes
 
     def carried_path(self, between: Iterable[str]) -> str | None:
-        """The path of the edit before, or the front matter's, for one that names none; None if the
-        lines between name another."""
+        """Return the path for an edit that names none, or None.
+
+        It is that of the edit before, or the front matter's; None if lines between name another.
+        """
         path = self.path or self.default_path
         others = path and any(mentions_other(line, path, self.known) for line in between)
         return None if others else path
@@ -106,7 +108,7 @@ class FenceUnderPath(Struct, frozen=True):
 
 
 class Piece(Struct, frozen=True):
-    """Edits that a format has read, and the index of the first line behind them.
+    """Edits read by a format, and the index of the first line behind them.
 
     The edits have `at`, and ids only if the response gives some. `top` is the index of the first
     line that belongs to them, where a heading above them does.
@@ -218,7 +220,10 @@ class Format(Struct, frozen=True):
     signs: tuple[Sign, ...] = ()
 
     def instructions_for(self, path: str | None) -> str:
-        """The instructions with a path that exists in the place of the example's, which a model
-        might repeat; words in its place where there is none, or where it is no plain one."""
+        """Return the instructions with `path` as the path of the example.
+
+        A model might repeat the example's own path, so words take its place where `path` is None or
+        is not plain.
+        """
         plain = path is not None and re.fullmatch(r"[\w./+@-]+", path)
         return _EXAMPLE.sub(path if plain and path else "the file's path", self.instructions)

@@ -131,7 +131,7 @@ class _ResponseReader:
         self._check_end()
 
     def _step(self, i: int) -> int:
-        """Read what is on line `i` (an index), and return the line to go on with."""
+        """Read what is on line `i`, and return the index to continue with."""
         begun = self.formats.begun(self.doc.lines[i])
         if begun.prefix:
             self.carried.take_off(i, begun.prefix)
@@ -151,7 +151,7 @@ class _ResponseReader:
         return i + 1
 
     def _take(self, piece: Piece, i: int) -> int:
-        """Take in what a format has read on line `i`, and return the line behind it."""
+        """Record a piece read on line `i`, and return the index behind it."""
         doc, top = self.doc, i if piece.top is None else piece.top
         if under := piece.under_path:  # a file if the response has no other edit
             for k in (under.at[0] - 1, under.at[1] - 1):
@@ -188,7 +188,7 @@ class _ResponseReader:
         return end
 
     def _channels(self, i: int) -> int:
-        """Leave out what a model's raw output says from line `i` on, but for its final channel."""
+        """Skip a model's raw output from line `i` up to its final channel."""
         if self.answered:
             raise UnreadableEdit(
                 i,
@@ -218,7 +218,7 @@ class _ResponseReader:
             raise UnreadableEdit.cut(end, "the response ends here, where a block begins")
 
     def _is_heading(self, line: str) -> bool:
-        """Return whether the line is a path and nothing else, and no item of a list."""
+        """Return whether the line is only a path, and no list item."""
         return not _LISTED.match(line) and self.doc.known.on_line(line) is not None
 
     # ------------------------------------------------------------ the prose
@@ -265,7 +265,7 @@ class _ResponseReader:
                 yield i + 1, line
 
     def _check_prose(self, prose: Sequence[tuple[int, str]], text: str) -> None:
-        """Refuse a response of which the prose resembles an edit, also once it is unescaped."""
+        """Refuse a response whose prose resembles an edit, escaped or not."""
         if first := next(self._signs(prose, text), None):
             i, (sign, hint, form) = first
             message = f"this looks like {sign.what}, but cannot be read as one"
@@ -304,7 +304,10 @@ _LESS = ("lt", "<", "60", "3c")
 
 
 def unescaped(line: str) -> str:
-    """Return the line with the entities for `<` and `>`, and backslashes before them, undone."""
+    """Return the line with the escapes of `<` and `>` undone.
+
+    Escapes are entities, and backslashes before them.
+    """
     if "&" not in line and "\\" not in line:
         return line
     return _ENTITY.sub(

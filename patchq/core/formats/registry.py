@@ -159,8 +159,11 @@ _CORRECT = "correct the id, or leave the relation out"
 def related(
     edits: Sequence[Edit], stated: Mapping[int, Stated]
 ) -> tuple[tuple[Edit, ...], tuple[Problem, ...]]:
-    """The edits with an id each, their own or their place in the response, and their relations;
-    and warnings.  `stated` is by the edit's index.  Raises `UnreadableEdit`."""
+    """Return the edits with their ids and relations, and warnings.
+
+    An edit without an id is numbered by its place in the response.  `stated` is by the edit's
+    index.  Raises `UnreadableEdit`.
+    """
     if not stated and not any(edit.id for edit in edits):
         return _numbered(edits), ()
     edits = _with_own_ids(edits, stated)

@@ -136,7 +136,7 @@ def _marker(line: str) -> _PatchMarker | None:
 
 
 def _markers(lines: Sequence[str], start: int) -> dict[int, _PatchMarker]:
-    """Return the markers below the patch's first line, by their indices, up to its end marker.
+    """Return the patch's markers by line index, up to its end marker.
 
     An indented end marker ends the patch only where no other does, and then it is the last one.
     """
@@ -158,8 +158,11 @@ def _markers(lines: Sequence[str], start: int) -> dict[int, _PatchMarker]:
 
 
 def _heredoc(doc: Document, start: int, stop: int) -> tuple[int | None, int]:
-    """The index of the `apply_patch <<'EOF'` line above the patch, if there is one, and the index
-    behind the patch, or behind the heredoc's end."""
+    """Return the index of the heredoc line above, and the index behind the patch.
+
+    The heredoc line is `apply_patch <<'EOF'`, None if there is none.  The heredoc's end belongs to
+    the patch.
+    """
     above, end = line_above(doc.lines, start, doc.low), stop + 1
     line = doc.lines[above] if above >= doc.low else ""
     match = _HEREDOC.match(line, max(line.rfind("<<"), 0)) if "patch" in line else None

@@ -80,7 +80,10 @@ _ALONE = re.compile(r"\s*(`?)([^\s`]+?)\1:?\s*")
 
 
 def read(doc: Document, i: int) -> Piece | None:
-    """Read the file that is written from line `i` (an index) on, in a form that always writes."""
+    """Return the file that begins on line `i`, or None.
+
+    `i` is an index.  Only forms that always mean a file are read.  Raises `UnreadableEdit`.
+    """
     line = doc.lines[i]
     if label := file_line(line):
         return _labelled(doc, i, label)
@@ -97,7 +100,7 @@ def read(doc: Document, i: int) -> Piece | None:
 
 
 def is_named(mark: Fence) -> bool:
-    """Return whether a fence's info has something behind a colon, as a file's name is."""
+    """Return whether a fence's info has text behind a colon, like a file's name."""
     return _NAMED.match(mark.info) is not None
 
 
@@ -159,7 +162,7 @@ def _path_above(doc: Document, i: int, mark: Fence) -> str | None:
 
 
 def _is_inside(doc: Document, top: int) -> bool:
-    """Return whether line `top` is in a fence that holds more than files and their paths."""
+    """Return whether a fence round line `top` holds more than files and their paths."""
     outer = doc.fences.outermost
     if outer is None or outer >= top:
         return False
@@ -342,7 +345,10 @@ def _check_markers(text: Fenced, path: str) -> None:
 
 
 def begins_edit(doc: Document, i: int, path: str) -> bool:
-    """Return whether the first line with text behind line `i` begins an edit of another format."""
+    """Return whether an edit of another format begins below line `i`.
+
+    It must begin on the first line with text.
+    """
     lines, below = doc.lines, next_line(doc.lines, i)
     line = lines[below] if below < len(lines) else ""
     if (doc.fences.at(below) and not is_document(path)) or (

@@ -68,8 +68,10 @@ class Listing:
         return cls(PathIndex(sorted(found)), whole)
 
     def followed(self, gone: Collection[str], come: Collection[str]) -> Listing:
-        """The listing of another tree, in which the files `gone` are not any more, or not as they
-        were, and those of `come` are."""
+        """Return the listing after files are removed, changed or added.
+
+        `gone` are the files removed or changed, `come` those added or changed.
+        """
         contents = {path: data for path, data in self.contents.items() if path not in gone}
         if set(gone) == set(come):
             return Listing(self.names, self.whole, contents=contents)

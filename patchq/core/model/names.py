@@ -43,7 +43,10 @@ _SHORT_NAMES = (
 
 
 class PathFlaw(Struct, frozen=True):
-    """Reason why a path cannot be used, a clause that follows the path in a sentence."""
+    """Reason that a path cannot be used.
+
+    `reason` is a clause that follows the path in a sentence.
+    """
 
     code: Literal["path.invalid", "path.outside"]
     reason: str
@@ -62,9 +65,10 @@ def check_path(path: str, *, exists: bool = False) -> PathFlaw | None:
 
 
 def name_key(component: str) -> str:
-    """Return a component as a file system has it that folds case, forms and invisible characters.
+    """Return a component as a case-folding file system compares it.
 
-    Git's own files come out under their real names, short names included.
+    Unicode forms and invisible characters are folded too.  Git's own files come out under their
+    real names, short names included.
     """
     folded = component.lower() if component.isascii() else _folded(component)
     key = folded.partition(":")[0].rstrip(". ")
@@ -91,7 +95,7 @@ def spells_git(path: str) -> bool:
 
 
 def collision_key(path: str) -> str:
-    """Two paths with the same key cannot stand side by side on a system that folds case."""
+    """Return the key under which paths collide on a case-folding file system."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
@@ -104,7 +108,10 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
 
 
 def alike(word: str, names: Iterable[str]) -> list[str]:
-    """Return the names nearest to a mistyped one, a swap of neighbours being one step."""
+    """Return the names nearest to a mistyped one.
+
+    A swap of neighbours is one step.
+    """
     from rapidfuzz.distance import OSA  # takes long to load, and suggestions are rare
 
     steps = {name: OSA.distance(word.lower(), name.lower()) for name in names}
@@ -136,7 +143,7 @@ def nameless_id(text: str) -> str:
 
 
 def response_name(name: str) -> str:
-    """The name of the response that a file is or, for a request, asks for."""
+    """Return the name of the response for a response or request file."""
     return name.removesuffix(REQUEST) + ".md" if name.endswith(REQUEST) else name
 
 
@@ -227,7 +234,7 @@ SECRET_NAMES = (
 
 
 def deny_secrets(path: str) -> str | None:
-    """Return the reason why a path may not be changed, if one of its names is a secret's."""
+    """Return the reason why a path that names a secret is denied, or None."""
     for name in path.casefold().split("/"):
         matches = (p for p in reversed(SECRET_NAMES) if fnmatchcase(name, p.removeprefix("!")))
         pattern = next(matches, "!")

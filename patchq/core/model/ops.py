@@ -15,8 +15,10 @@ DIFF = "unified_diff"  # the form whose paths are those of the base, whatever el
 
 
 class Replace(Struct, frozen=True):
-    """Put the whole lines `new` where the lines `old` stand, each line ended by a newline (an empty
-    text is no line)."""
+    """Replace the whole lines `old` with the lines `new`.
+
+    Each line ends with a newline; an empty text is no line.
+    """
 
     old: str
     new: str
@@ -71,8 +73,10 @@ class ReplaceText(Struct, frozen=True):
 
 
 class Occurrences(Struct, frozen=True):
-    """Put `new` in place of the occurrences `at` (1-based, left to right, without overlap) of the
-    characters `target`; behind them if `insert`.  None: of the only one."""
+    """Replace occurrences of the characters `target`, or insert behind them.
+
+    `at` are their numbers (1-based, left to right, without overlap), None for the only one.
+    """
 
     target: str
     new: str
@@ -93,9 +97,11 @@ class InContext(Struct, frozen=True):
 
 
 class InParagraph(Struct, frozen=True):
-    """Put `new` in place of `target` in the paragraphs that satisfy `predicate`, at most `distance`
-    characters from one of its literals; without a target, in place of the `sentences` sentences
-    that hold a literal."""
+    """Replace text in the paragraphs that satisfy `predicate`.
+
+    `target` is at most `distance` characters from one of the predicate's literals.  Without a
+    target, the `sentences` sentences that hold a literal are replaced.
+    """
 
     predicate: str
     target: str | None
@@ -212,7 +218,10 @@ _QUOTING = (Replace, ReplaceText, PatchHunk)
 
 
 def halves(op: Op) -> tuple[str, str]:
-    """Return the text that an edit says is there, and the text in its place; both may be empty."""
+    """Return the text that an edit replaces, and the text in its place.
+
+    Both may be empty.
+    """
     if isinstance(op, _QUOTING):  # most are, and every edit is asked several times
         return op.old, op.new
     match op:

@@ -363,7 +363,7 @@ class HookRun(Struct, frozen=True):
 
 
 class Correction(Struct, frozen=True):
-    """Half of an edit that was corrected so that it could be applied, and by what."""
+    """A correction of one half of an edit, so that it can be applied."""
 
     edit: str
     what: Literal["old", "new"]
@@ -409,7 +409,7 @@ class RulesOrigin(Struct, frozen=True):
 
 
 class StandsOn(Struct, frozen=True):
-    """The batch on whose proposal another one's branch is built, and the commit of it (hex)."""
+    """The proposed batch that another one is built on, and its commit (hex)."""
 
     batch: str
     commit: str

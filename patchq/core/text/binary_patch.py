@@ -121,6 +121,8 @@ class _Instructions:
         raise BadDelta("it states a size that no file has")
 
     def packed(self, mask: int, count: int) -> int:
-        """A number of `count` bytes, the lowest first, of which those are there that `mask` says;
-        the others are zero."""
+        """Return an integer read from `count` bytes, the lowest first.
+
+        Only the bytes whose bit is set in `mask` are there; the others are zero.
+        """
         return sum(self.byte() << 8 * i for i in range(count) if mask >> i & 1)

@@ -39,9 +39,10 @@ class JsonError(ValueError):
 
 
 class Node(Struct, frozen=True):
-    """A value, the first and last line (1-based) on which it is, and its place in the text.
+    """A JSON value with its lines and its place in the text.
 
-    `value` is a dict of nodes, a list of nodes, or a plain str, int, float, bool or None.
+    `line` and `last` are its first and last line (1-based).  `value` is a dict of nodes, a list of
+    nodes, or a plain str, int, float, bool or None.
     """
 
     value: Any
@@ -215,7 +216,10 @@ def value_at(text: str, keys: Sequence[str]) -> Any:
 
 
 def put(text: str, keys: Sequence[str], value: object) -> str:
-    """Return the text with the value under the keys, in objects that are made if need be."""
+    """Return the text with a value set under a path of keys.
+
+    Missing objects are created.
+    """
     node = parse(text)
     for depth, key in enumerate(keys, 1):
         if key not in _members(text, node):

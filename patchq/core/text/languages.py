@@ -64,7 +64,7 @@ _MEDIA_TYPE = re.compile(r"(?:application|image|text)/(?:vnd\.[\w.+-]+|[\w+-]+)"
 
 
 def is_language(info: str) -> bool:
-    """Return whether the word in a fence's info is the name of a language, or of several."""
+    """Return whether the word in a fence's info names a language, or several."""
     word = info.lower()
     if word in _DOTTED or _MEDIA_TYPE.fullmatch(word):
         return True
@@ -84,7 +84,10 @@ def named_fence(path: str) -> str:
 
 
 def is_document(path: str) -> bool:
-    """Return whether the file is Markdown or plain text, which may show code and edits."""
+    """Return whether the file is Markdown or plain text.
+
+    Such a file may show code and edits.
+    """
     name = path.rpartition("/")[2]
     return suffix(name) in _DOCUMENTS if "." in name else name.isupper()
 
@@ -95,9 +98,9 @@ def language_of(info: str) -> str:
 
 
 def may_hold(language: str, path: str) -> bool:
-    """Return whether a file of that name may hold the text of a fence in the language.
+    """Return whether a file of that name may hold text in a language.
 
-    A shell's lines and what programs print are no code.
+    The language is that of a fence.  A shell's lines and what programs print are no code.
     """
     name = path.rpartition("/")[2].lower()
     if language in SHELLS and language not in _OUTPUTS:

@@ -103,7 +103,7 @@ class _Matcher:
 
 
 def _between(pairs: Pairs, a0: int, a1: int, b0: int, b1: int) -> list[LineHunk]:
-    """The blocks before, between and behind the matched pairs of a block, empty ones too."""
+    """Return the blocks round the matched pairs of a block, empty ones too."""
     edges = pairwise([(a0 - 1, b0 - 1), *pairs, (a1, b1)])
     return [(i + 1, x, j + 1, y) for (i, j), (x, y) in edges]
 
@@ -114,7 +114,10 @@ def _unique(lines: list[int], start: int, end: int) -> dict[int, int]:
 
 
 def _rising(pairs: Pairs) -> Pairs:
-    """A longest subsequence of `pairs`, which rise on the left, that rises on the right too."""
+    """Return a longest subsequence of `pairs` that rises on both sides.
+
+    `pairs` rise on the left.
+    """
     tails: list[int] = []
     # The best one of each length, from its end; its last right side is in `tails`.
     chains: list[_Chain | None] = [None]
@@ -134,10 +137,11 @@ def _rising(pairs: Pairs) -> Pairs:
 
 
 def whole_lines(before: bytes, after: bytes, hunks: Iterable[Hunk]) -> tuple[LineHunk, ...]:
-    """The changed runs of whole lines, in order, with an unchanged line between any two.
+    """Return the changed runs of whole lines, in order.
 
-    `hunks`, in order and without overlap, make `after` of `before`, but for how the last line ends:
-    offsets may count a final newline that the texts lack (see `Text.whole`).
+    An unchanged line is between any two.  `hunks`, in order and without overlap, make `after` of
+    `before`, but for how the last line ends: offsets may count a final newline that the texts lack
+    (see `Text.whole`).
     """
     spans: list[tuple[int, int, int, int]] = []
     shift = 0

@@ -96,8 +96,10 @@ def _count_pairs(data: bytes) -> int:
 
 
 class Text:
-    """The bytes of one file at one moment, `data`, and the same with its last line ended, `whole`:
-    all offsets are those of `whole`."""
+    """The bytes of one file at one moment.
+
+    `whole` is `data` with its last line ended; all offsets are those of `whole`.
+    """
 
     def __init__(self, data: bytes, *, returns: bool = False, searches: int = 0) -> None:
         self.data = data
@@ -117,7 +119,10 @@ class Text:
 
     @property
     def _final_end(self) -> bytes:
-        """Return the end of a last line that lacks its own, however a lone `\\r` is read."""
+        """Return the line end for a last line that lacks one.
+
+        A lone `\\r` does not count.
+        """
         crlf, every = self.line_end_counts
         return b"\r\n" if crlf * 2 > every else b"\n"
 
@@ -195,7 +200,10 @@ class Text:
 
     @cached_property
     def with_returns(self) -> Text | None:
-        """The same text with a lone `\r` as the end of a line too; None if it has none."""
+        """Return the text with a lone `\\r` as a line end too.
+
+        None if there is none, or the text is read so already.
+        """
         if self._returns or self.data.count(b"\r") == _count_pairs(self.data):
             return None
         return Text(self.data, returns=True)
@@ -222,7 +230,7 @@ class Text:
 
     @cached_property
     def flat(self) -> tuple[bytes, list[int]]:
-        """`whole` with every `\r\n` as `\n`, and the offsets behind those `\n`."""
+        """Return `whole` with each `\\r\\n` as `\\n`, and the offsets behind those."""
         if not self.has_crlf:
             return self.whole, []
         parts = self.whole.split(b"\r\n")
@@ -282,8 +290,10 @@ class _Starts:
 
 
 class View:
-    """Lines that can be searched for runs of lines, in a time that does not grow with what they
-    repeat."""
+    """Lines that can be searched for runs of lines.
+
+    A search takes no longer where lines repeat.
+    """
 
     def __init__(
         self,
@@ -300,7 +310,10 @@ class View:
             self._index = index
 
     def spliced(self, first: int, stop: int, lines: Sequence[bytes]) -> View:
-        """Return the view with other lines, which takes those of a view that was made so."""
+        """Return the view with the lines `first:stop` replaced.
+
+        A view that was made so gives its lines to the new one.
+        """
         own = self.lines.copy() if self._drift is None else self.lines
         own[first:stop] = lines
         drift = (self._drift or 0) + abs(len(lines) - (stop - first))
@@ -408,9 +421,9 @@ class Haystack:
 
 
 class EditedHaystack(Haystack):
-    """Bytes that hunks make of those of another haystack, which is searched in their place.
+    """A haystack with hunks applied to its bytes.
 
-    What is new stands in or beside a hunk.
+    The base is searched in its place; only text in or beside a hunk is searched anew.
     """
 
     def __init__(self, data: bytes, base: Haystack, hunks: Sequence[Hunk]) -> None:

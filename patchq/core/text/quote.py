@@ -1,4 +1,4 @@
-"""Quoting text that patchq did not write, so that it cannot pass for text that it did.
+"""Quoting of foreign text, so that it cannot pass for patchq's own.
 
 File contents, responses, paths and hook output reach reports only through this module: what a
 reader would not see (control, bidirectional, zero-width characters) is written out, and the
@@ -72,7 +72,7 @@ def sentence(text: str) -> str:
 
 
 def excerpt(lines: Sequence[str], first: int) -> str:
-    """Lines with their numbers, `12 | text`, the first one being line `first` of its file."""
+    """Return numbered lines, `12 | text`, from line `first` of their file."""
     width = len(str(first + len(lines) - 1))
     return "\n".join(
         f"{number:{width}} | {clip(line.removesuffix(chr(13)), _LINE_LIMIT)}"

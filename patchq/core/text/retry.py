@@ -62,7 +62,10 @@ def what_to_send(
 def _sections(
     problems: Sequence[Problem], descriptions: Mapping[str, str | None], room: int
 ) -> Iterator[str]:
-    """Yield a section for each problem, as many as `room` bytes hold, with as many lines."""
+    """Yield a section for each problem, up to `room` bytes.
+
+    Excerpts and quotes are shortened before a problem is left out.
+    """
     in_order = sorted(problems, key=lambda problem: problem.severity == "warning")
     lines_left = MAX_EXCERPT_LINES
     for number, problem in enumerate(in_order):
@@ -85,7 +88,10 @@ def section(
     lines: Sequence[str] = (),
     quote: str = "",
 ) -> str:
-    """Return the section on one problem, with the first `lines` of its excerpt, and its quote."""
+    """Return the section on one problem, with its quote and excerpt.
+
+    `lines` are the first lines of the excerpt.
+    """
     what = "Warning" if problem.severity == "warning" else "Error"
     place = _named(problem, descriptions) + (f", {inline(problem.path)}" if problem.path else "")
     if problem.line:

@@ -1,7 +1,8 @@
-"""The unified diff of a batch, written from the bytes before and after, as git writes it.
+"""The unified diff of a batch, in git's form.
 
-`git apply` makes exactly the bytes after from those before.  Bytes that are not UTF-8 travel as
-surrogates (`surrogateescape`), so encoding the text that way gives the patch back byte for byte.
+It is written from the bytes before and after; `git apply` makes exactly the latter from the former.
+Bytes that are not UTF-8 travel as surrogates (`surrogateescape`), so encoding the text that way
+gives the patch back byte for byte.
 """
 
 from __future__ import annotations

@@ -53,7 +53,10 @@ class YamlError(ValueError):
 
 
 class Scalar(Struct, frozen=True):
-    """`text` as written (quotes resolved) and the value that it has when nothing is known of it."""
+    """A scalar as written, with quotes resolved, and its value.
+
+    `value` is the one that `text` has when nothing else is known of it.
+    """
 
     line: int
     column: int
@@ -92,7 +95,10 @@ def parse(text: str, *, first_line: int = 1) -> Node | None:
 
 
 def duplicates(node: Node | None) -> Iterator[tuple[Scalar, Scalar]]:
-    """Every key that its mapping has already, with the first one, through the whole tree."""
+    """Yield each repeated key of a mapping, with the first one.
+
+    Mappings inside are searched too.
+    """
     if isinstance(node, Mapping):
         first: dict[str, Scalar] = {}
         for key, value in node.entries:
@@ -122,8 +128,10 @@ class EntryFlaw(Struct, frozen=True):
 def read_entries(
     root: Mapping, readers: abc.Mapping[str, Callable[[Node], Any]]
 ) -> tuple[dict[str, Any], list[EntryFlaw]]:
-    """The values of the known keys, as their readers take them, and what is wrong with the other
-    entries; a reader raises `Misfit`."""
+    """Return the values of the known keys, and the flaws of other entries.
+
+    A reader returns the value of its key, or raises `Misfit`.
+    """
     lines: dict[str, int] = {}
     values: dict[str, Any] = {}
     flaws: list[EntryFlaw] = []
@@ -155,7 +163,7 @@ def describe(node: Node) -> str:
 
 
 def syntax_error(text: str, first_line: int = 1) -> YamlError | None:
-    """Return the error that keeps the text from being a stream of YAML documents, or None.
+    """Return the first error in the text's YAML syntax, or None.
 
     Tags, several documents and repeated keys are all right: the readers of the file know them.
     """

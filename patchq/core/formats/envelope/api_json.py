@@ -213,7 +213,10 @@ def _part(node: Node) -> Iterator[ApiPart]:
 
 
 def joined(parts: Iterable[ApiPart]) -> Iterator[ApiPart]:
-    """The parts with adjacent texts made one, for an API that cuts a text anywhere."""
+    """Yield the parts, with adjacent texts joined into one.
+
+    An API may cut a text anywhere.
+    """
     for is_text, run in groupby(parts, lambda part: isinstance(part, ApiText)):
         if is_text:
             texts = [part for part in run if isinstance(part, ApiText)]
@@ -237,7 +240,10 @@ def call_in(node: Node, name: str | None = None) -> ToolCall | None:
 
 
 def _unwrapped(node: Node) -> tuple[Node, str | None]:
-    """The object that holds a call's name and arguments, and the member of `node` that it is."""
+    """Return the object with a call's name and arguments, and its key in `node`.
+
+    The key is None if the object is `node` itself.
+    """
     for key in _WRAPPERS:
         inner = node.get(key)
         if inner is not None and isinstance(inner.value, dict):

@@ -131,9 +131,10 @@ def split(text: str) -> Split | Problem | None:
 def _block(
     lines: Iterator[_Line], indent: str, wrapper: Fence | None
 ) -> tuple[str | None, _Line | None, _Line | None]:
-    """Return the block's first key of ours, "" if it is empty, its end, and the first edit in it.
+    """Return the first known key of a block, its end, and its first edit.
 
-    The key is None where the block is Markdown.
+    The key is "" if the block is empty, None if it is Markdown.  The end is None if there is an
+    edit.
     """
     filled = list[str]()
     edit: _Line | None = None
@@ -199,7 +200,7 @@ def _misplaced(line: int, how: str) -> Problem:
 
 
 def inside(text: str) -> Problem | None:
-    """Return the problem of front matter that begins a text which is inside of JSON."""
+    """Return the problem of front matter in a text inside JSON, or None."""
     found = split(text)
     if isinstance(found, Split) and found.block.strip():
         return _misplaced(found.block_line - 1, "is inside of an answer's JSON")
@@ -261,7 +262,10 @@ def read_header(found: Split) -> Header | tuple[Problem, ...]:
 def _without_messages(
     block: str, first: int
 ) -> tuple[list[tuple[yamlio.Scalar, yamlio.Scalar]], str]:
-    """The entries `message` that take the rest of their lines, and the block with these blank."""
+    """Return the `message` entries, and the block with their lines blanked.
+
+    A quoted message or a block scalar is left in the block; any other takes the rest of its lines.
+    """
     lines = re.split(r"\r\n?|\n", block)
     found: list[tuple[yamlio.Scalar, yamlio.Scalar]] = []
     i = 0

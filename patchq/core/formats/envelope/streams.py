@@ -58,7 +58,10 @@ WHOLE = "send the whole stream, with the results of its calls, or the edits alon
 
 
 def open_answer(text: str) -> ApiAnswer | None:
-    """Return the opened answer of an API or agent that `text` as a whole is, or None."""
+    """Return the opened answer of an API or agent, or None.
+
+    The text as a whole must be that answer.
+    """
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -82,8 +85,11 @@ def open_answer(text: str) -> ApiAnswer | None:
 
 
 def _values(text: str) -> tuple[Node | None, Iterator[Node], bool]:
-    """The first value, and all of them as they are read, which one list may hold: a text of other
-    JSON costs no more than its first value.  Raises `JsonError`."""
+    """Return the first value, all values, and whether one list holds them.
+
+    All are read lazily, so that a text of other JSON costs no more than its first value.  Raises
+    `JsonError`.
+    """
     values = jsonish.parse_each(text)
     first = next(values)
     if not isinstance(first.value, list):

@@ -76,9 +76,10 @@ _TEXTS = (*CONTENT, "text", "codeedit", "diff", "patch", "source", "newsource")
 
 
 def read(doc: Document, i: int) -> Piece | None:
-    """Return the edits of the JSON that begins with a bracket, or in a fence, on line `i`.
+    """Return the edits of the JSON that begins on line `i`, or None.
 
-    None if there is none, or none with edits.  Raises `UnreadableEdit`.
+    It begins with a bracket, or in a fence.  None if there is none, or none with edits.  Raises
+    `UnreadableEdit`.
     """
     notes = doc.notes(JsonNotes)
     mark, start = doc.fences.at(i), i
@@ -299,7 +300,10 @@ def _called(members: Members, name: str, tool: Tool) -> Edit | None:
 
 
 def _is_whole_file(members: Members) -> bool:
-    """Return whether an object without a tool's name is a path, a text, and no more."""
+    """Return whether an object is a path and a text, with nothing else.
+
+    A reason may be beside them.
+    """
     paths = [members[key].value for key in PATH if key in members]
     texts = [members[key].value for key in CONTENT if key in members]
     return (

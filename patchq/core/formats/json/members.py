@@ -57,7 +57,7 @@ class JsonPlace(Struct, frozen=True):
         return self.fixed or (self.first + node.line - 1, self.first + node.last - 1)
 
     def inside(self, node: Node) -> JsonPlace:
-        """The place of what is written inside a value, as a text of its own."""
+        """Return the place for a value's content, parsed as a text of its own."""
         return JsonPlace(1, self.at(node), self.known, self.default_path)
 
     def error(self, node: Node, message: str, hint: str) -> UnreadableEdit:
@@ -95,8 +95,10 @@ class Members(dict[str, Node]):
         return Members(found, self.place)
 
     def check(self, hint: str, *flaws: tuple[object, str]) -> None:
-        """Raise `UnreadableEdit` with the message of the first flaw (whether it is there, message),
-        if there is one."""
+        """Raise `UnreadableEdit` for the first flaw that is there.
+
+        A flaw is a condition and a message.
+        """
         for wrong, message in flaws:
             if wrong:
                 raise self.error(message, hint)
@@ -239,7 +241,10 @@ _recent = lru_cache(256)(_plain)  # calls have few different keys, and many of e
 
 
 def holds_edit(node: Node) -> bool:
-    """Return whether a value holds an edit's key, or a text with a block's marker, however deep."""
+    """Return whether a value contains an edit's key or a block's marker.
+
+    Values inside are searched too, at any depth.
+    """
     nodes = [node]
     while nodes:
         value = nodes.pop().value
@@ -300,7 +305,7 @@ def is_member(line: str) -> bool:
 
 
 def speaks_of_edits(text: str) -> bool:
-    """Return whether a text that is no JSON holds an edit's key all the same."""
+    """Return whether text that is not JSON contains an edit's key."""
     return ":" in text and bool(_ANY_KEY.search(text) or _EDITS.search(text))
 
 
@@ -332,9 +337,10 @@ class JsonRun(Struct, frozen=True):
 
 
 def run_at(doc: Document, start: int, mark: Fence | None) -> JsonRun:
-    """Return the values from line `start` on, in the fence that `mark` opens, or bare.
+    """Return the JSON values from line `start` on, bare or in a fence.
 
-    Raises `JsonError` for a first value that cannot be read.
+    `mark` opens the fence; None if they are bare.  Raises `JsonError` for a first value that cannot
+    be read.
     """
     lines = doc.lines
     node, last, rest = _value(lines, start)
@@ -366,9 +372,10 @@ def run_at(doc: Document, start: int, mark: Fence | None) -> JsonRun:
 
 
 def _value(lines: Sequence[str], index: int) -> tuple[Node, int, str]:
-    """Return the value that begins on a line, the line (index) of its end, and what follows there.
+    """Return the value that begins on a line, its last line, and the rest.
 
-    It is sought in one line first, and in more only if it needs them.
+    The last line is an index; the rest is what follows on it.  One line is parsed first, more only
+    if the value needs them.
     """
     count = 1
     while True:
@@ -384,7 +391,7 @@ def _value(lines: Sequence[str], index: int) -> tuple[Node, int, str]:
 
 
 def check_broken(notes: JsonNotes, i: int, start: int, broken: JsonError) -> None:
-    """Refuse a value that cannot be read, if it may be an edit, or the response ends in it.
+    """Raise `UnreadableEdit` if unreadable JSON may be an edit or ends the response.
 
     It begins on line `start`: on line `i`, or in the fence that opens there.
     """

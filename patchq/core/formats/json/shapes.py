@@ -1,8 +1,8 @@
-"""The table of the objects that are edits in JSON, and what each of them says.
+"""The shapes of the objects that are edits in JSON.
 
-`SHAPES` has a row for each: the keys that tell it, its form, and what its members mean.  The first
-row of which an object has a key counts.  Members are read as `members` has them; what narrows an
-edit and is not understood would be ignored in silence, so it is unreadable.
+`SHAPES` has a row for each: the keys that identify it, its form, and what its members mean.  The
+first row of which an object has a key counts.  Members are read as `members` has them; what narrows
+an edit and is not understood would be ignored in silence, so it is unreadable.
 """
 
 from __future__ import annotations

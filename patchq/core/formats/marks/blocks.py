@@ -82,13 +82,13 @@ def opening(line: str) -> BlockMarker | None:
 
 
 def may_mark(text: str) -> bool:
-    """Return whether anything like a marker, or the beginning of a patch, is in a text."""
+    """Return whether a text may hold a marker or the beginning of a patch."""
     angles = ("<" in text and "<<<" in text) or (">" in text and ">>>" in text)
     return angles or "-----" in text or "+++++" in text or BEGIN_PATCH in text
 
 
 def is_suspect(line: str) -> bool:
-    """Return whether a line outside a block is so like a marker that it cannot be prose."""
+    """Return whether a line outside a block resembles a marker too much for prose."""
     signs = "<<<" in line or ">>>" in line or "-----" in line or "+++++" in line
     return signs and _SUSPECT.match(line) is not None
 
@@ -99,7 +99,7 @@ def is_marker(line: str) -> bool:
 
 
 def is_cut(line: str, headed: bool) -> bool:
-    """Return whether a response's last line is the beginning of an opening marker or of a fence.
+    """Return whether a response's last line is a cut-off opening marker or fence.
 
     Under a line with a path (`headed`) any of their first characters is enough.
     """
@@ -203,7 +203,7 @@ def _divided(
 
 
 def ends_block(line: str, marker: BlockMarker) -> bool:
-    """Return whether the line is the marker that closes the block of an opening one."""
+    """Return whether the line is the closing marker for an opening one."""
     found = _marker(_CLOSE, line) if line[:5] in _CLOSERS else None
     ends = found is not None and found.word in _ENDS[marker.word]
     return ends and _is_alike(found, marker, _PAIRS[marker.kind])
@@ -240,7 +240,7 @@ _ITEM = re.compile(rf"(?:{_BULLET})")
 
 
 def prefix_of(line: str) -> str | None:
-    """Return the prefix of the fence, or of the block, that begins on a line; None if none does."""
+    """Return the prefix before a fence or block that begins on the line."""
     may = "```" in line or "~~~" in line or "<<<<<" in line or "-----" in line
     match = _CARRIED.match(line) if may else None
     return match and (match[1] or match[2] or None)
@@ -255,7 +255,10 @@ class CarriedLines:
         self._vain: dict[tuple[str, object], int] = {}
 
     def take_off(self, start: int, prefix: str) -> None:
-        """Take the prefix off all lines of the fence or block that begins on line `start`."""
+        """Remove the prefix from all lines of the fence or block at line `start`.
+
+        Nothing changes if its end is not found.
+        """
         lines = self._doc.lines
         found = [lines[start][len(prefix) :]]
         below = lines[start + 1] if start + 1 < len(lines) else ""

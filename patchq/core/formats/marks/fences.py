@@ -51,7 +51,7 @@ _recent = lru_cache(256)(_read)  # responses have few different fence lines
 
 
 class Fences:
-    """All fence lines of a text, found once, and which of them are open as it is read.
+    """The fence lines of a text, and which are open as it is read.
 
     A bare line of at least the opening's length closes; a line with info opens, also inside.
     """
@@ -144,13 +144,13 @@ class Fences:
         self._holding.update(self._stack)
 
     def close(self, start: int, i: int) -> None:
-        """End on line `i` the fence that opened on line `start`, and what is open inside of it."""
+        """Close on line `i` the fence opened on line `start`, and all inside it."""
         while self._stack and self._stack[-1] >= start:
             self._stack.pop()
         self._changes.append((i, self._marks[self._stack[-1]] if self._stack else None))
 
     def innermost(self) -> list[Fence | None]:
-        """Return for each line the fence that it is in, as the text was read."""
+        """Return the innermost open fence of each line."""
         found: list[Fence | None] = []
         for (start, mark), (end, _) in pairwise([*self._changes, (len(self._lines), None)]):
             found += [mark] * (end - start)

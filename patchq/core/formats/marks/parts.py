@@ -98,7 +98,7 @@ def _rest(match: re.Match[str]) -> str:
 
 
 def half_at(doc: Document, i: int) -> str | None:
-    """Return `FIND` or `REPLACE WITH` where line `i` is that label, alone on its line; else None.
+    """Return `FIND` or `REPLACE WITH` if line `i` is that label, or None.
 
     Over a fence any case will do, without a colon only capitals, bold or a heading.  Elsewhere it
     is one in capitals with its colon: `find:` is also a key in YAML.
@@ -124,14 +124,14 @@ def _dressed_half(text: str) -> re.Match[str] | None:
 
 
 def _half(line: str) -> re.Match[str] | None:
-    """Return the label of a half that the line is but for its dressing, by its text alone."""
+    """Return the label of a half if the line is one, decoration aside."""
     text = line.strip()
     short = 0 < len(text) <= _LONGEST_HALF and not line.startswith(_INDENTED)
     return _dressed_half(text) if short else None
 
 
 def may_label(line: str) -> bool:
-    """Return whether the line may be the label of a change or a half, by its text alone."""
+    """Return whether the line may be the label of a change or a half."""
     return bool(_MAY_LABEL.match(line) and (_half(line) or change_line(line)))
 
 
@@ -159,9 +159,9 @@ def is_markdown(path: str, info: str) -> bool:
 
 
 def fenced_at(doc: Document, start: int, mark: Fence) -> Fenced:
-    """Return the text in the fence that opens with `mark` on line `start` (an index).
+    """Return the text of the fence that `mark` opens on line `start`.
 
-    Raises `UnreadableEdit` if it is not closed.
+    `start` is an index.  Raises `UnreadableEdit` if the fence is not closed.
     """
     end = doc.fences.end(start, mark)
     if end == len(doc.lines):

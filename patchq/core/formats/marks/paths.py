@@ -102,7 +102,7 @@ class KnownPaths:
         return path
 
     def on_line(self, line: str) -> str | None:
-        """Return the path that is the whole of a line but for its dressing, or None."""
+        """Return the path that a whole line is, decoration aside, or None."""
         # Many edits have the same line above, and a path that is made may be a word before.
         key = line, len(self.made)
         if key not in self._on_lines:
@@ -145,8 +145,10 @@ def is_path(token: str, known: Known) -> bool:
 
 
 def undress(line: str) -> tuple[str, bool]:
-    """The line without labels, comment leaders, emphasis and backticks round the whole of it, and
-    whether backticks were among them."""
+    """Return the line without its decoration, and whether backticks were removed.
+
+    Decoration is a label, the leader of a comment, and emphasis or backticks round the whole line.
+    """
     text = line.strip()
     if len(text) > _LONGEST:
         return text, False
@@ -186,7 +188,10 @@ def _without(leader: re.Pattern[str], text: str) -> str:
 
 
 def word_line(line: str) -> str | None:
-    """The single word, bare or in backticks, that a line consists of (`Makefile`), or None."""
+    """Return the single word that a line consists of, such as `Makefile`, or None.
+
+    It may be in backticks.
+    """
     text, ticked = undress(line)
     single = bool(text) and len(text) <= _LONGEST and not _IMPOSSIBLE.search(text)
     return text if single and (ticked or text == line.strip()) else None

@@ -55,7 +55,7 @@ class Tag(Struct, frozen=True):
 
 
 def tags_on(line: str) -> Iterator[Tag]:
-    """Yield the tags of thinking on a line, but for those that are quoted in backticks."""
+    """Yield the tags of thinking on a line, except those in backticks."""
     if "`" in line:
         line = _SPAN.sub(lambda span: " " * len(span[0]), line)
     return map(_tag, _TAG.finditer(line))
@@ -85,10 +85,10 @@ def opens_channel(line: str) -> bool:
 
 
 def blank_thought(doc: Document, start: int, opened: Tag) -> int | None:
-    """Blank the thinking block that opens on line `start` (an index) with the tag `opened`.
+    """Blank the thinking block that the tag `opened` begins on line `start`.
 
-    Returns the index of the line on which it ends, which keeps what is behind the closing tag;
-    None if the block is never closed, and then nothing is blanked.
+    `start` is an index.  Returns the index of the line on which the block ends, of which the text
+    behind the closing tag is kept; None if it is never closed, and then nothing is blanked.
     """
     lines, depth, at = doc.lines, 1, opened.end
     for i in range(start, len(lines)):
@@ -108,7 +108,7 @@ def blank_thought(doc: Document, start: int, opened: Tag) -> int | None:
 
 
 def blank_channels(doc: Document, start: int) -> int:
-    """Blank what a model's raw output says from line `start` on, up to its final channel.
+    """Blank a model's raw output from line `start` up to its final channel.
 
     Returns the index of the line on which the final channel's text begins.  Raises
     `UnreadableEdit`.
@@ -149,7 +149,7 @@ def stray_end(prose: Iterable[tuple[int, str]]) -> int | None:
 
 
 def stray(i: int) -> UnreadableEdit:
-    """Return the refusal of a closing tag on line `i` (an index) to which none opens."""
+    """Return the refusal of an unmatched closing tag on line `i` (an index)."""
     return UnreadableEdit(
         i,
         "a thinking block ends here that begins nowhere, so what is before it may be a draft",

@@ -65,7 +65,10 @@ _MODE_KEYS = ("old mode", "new mode", "new file mode", "deleted file mode")
 
 @dataclass(slots=True)
 class FileHeaders:
-    """The headers from line `start` up to line `end` (indices), and the paths they name."""
+    """The headers of one file in a diff, and the paths they name.
+
+    They are the lines `start:end` (indices).
+    """
 
     start: int
     old: str = ""
@@ -94,7 +97,7 @@ class FileHeaders:
 
     @property
     def promises(self) -> bool:
-        """Return whether the headers tell of lines that change, so that hunks should follow."""
+        """Return whether the headers announce changed lines, so that hunks should follow."""
         blob = self.extended.get("index", "").partition("..")[2][: len(_EMPTY_BLOB)]
         new = "new file mode" in self.extended and not _EMPTY_BLOB.startswith(blob)
         both = "new mode" in self.extended and "index" in self.extended
@@ -196,7 +199,7 @@ class FileReader:
 
     @property
     def is_cut(self) -> bool:
-        """Return whether the last hunk, at the very end of the response, is not all there."""
+        """Return whether the last hunk, which ends the response, is incomplete."""
         last, others = self.hunks[-1], self.hunks[:-1]
         open_end = last.numbers is None and last.lines[-1][0] == " "
         in_line = self.region.lines[-1] != "" and not open_end
@@ -215,7 +218,10 @@ class FileReader:
         return end
 
     def headless(self, start: int, path: str | None) -> int:
-        """Read the hunks from line `start` on, which stand under no header, as those of `path`."""
+        """Read hunks without a header, from line `start` on, as those of `path`.
+
+        Returns the index behind them.
+        """
         if path is None:
             raise self.region.unreadable(start, "expected a file's header before the hunk")
         headers = FileHeaders(start, path, path, end=start)

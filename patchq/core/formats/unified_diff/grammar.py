@@ -1,4 +1,4 @@
-"""Unified diffs, as `git diff` and `diff -u` write them and as models imitate them.
+"""Unified diffs, as written by `git diff` and `diff -u`, and by models.
 
     --- a/path/to/file.py
     +++ b/path/to/file.py
@@ -85,9 +85,9 @@ _MAX_ENCODED = 10_000
 
 
 def read(doc: Document, i: int) -> Piece | None:
-    """Return the diff, or the head of a mail with one, that begins on line `i` (an index).
+    """Return the diff or mail head that begins on line `i`, or None.
 
-    A mail's head is a piece without edits.
+    `i` is an index.  A mail's head is a piece without edits.  Raises `UnreadableEdit`.
     """
     line = doc.lines[i]
     if line[:1] in ("`", "~", " ", "\t", ">"):
@@ -107,7 +107,7 @@ def read(doc: Document, i: int) -> Piece | None:
 
 
 def may_begin(line: str) -> bool:
-    """Return whether a diff without a fence or a mail may begin on the line, by its text alone."""
+    """Return whether an unfenced diff or a mail may begin on the line."""
     if line[:1] in (" ", "\t", ">"):
         return _INDENTED.match(line) is not None
     starts = line.startswith((GIT, "--- ", "+++ ")) or HUNK.match(line)
@@ -211,9 +211,10 @@ def is_of_diff(mark: Fence) -> bool:
 
 
 def _heading(doc: Document, i: int, mark: Fence | None) -> tuple[str | None, int | None]:
-    """Return the path for hunks without a header on line `i`, and the line (index) that names it.
+    """Return the path for hunks without a header, and the line naming it.
 
-    The line is one above that holds nothing else.
+    The hunks begin on line `i`.  The line (an index) is one above that holds nothing else, or None
+    if the path is from elsewhere.
     """
     if mark and (path := path_of_info(mark.info, doc.known)):
         return doc.known.meant(path), None

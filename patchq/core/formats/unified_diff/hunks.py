@@ -71,7 +71,7 @@ def is_hunk(lines: Sequence[str], i: int) -> bool:
 
 
 def is_pair(lines: Sequence[str], i: int) -> bool:
-    """Return whether a `---` and a `+++` line with something behind them begin on line `i`."""
+    """Return whether non-empty `---` and `+++` lines begin on line `i`."""
     below = lines[i + 1] if i + 1 < len(lines) else ""
     pair = lines[i].startswith("--- ") and below.startswith("+++ ")
     return pair and bool(lines[i][4:].strip() and below[4:].strip())
@@ -85,9 +85,9 @@ def begins_file(lines: Sequence[str], i: int) -> bool:
 
 
 def names_one_file(lines: Sequence[str], i: int, known: KnownPaths) -> bool:
-    """Return whether a `---` and a `+++` line begin that can only be those of one file.
+    """Return whether the `---` and `+++` lines at `i` name one file.
 
-    Removed and added lines that look like a diff's header are none.
+    Removed and added lines that look like a diff's header do not.
     """
     old, new = (side(lines[i]), side(lines[i + 1])) if is_pair(lines, i) else (None, None)
     if old is None or new is None or (old == new == NOWHERE):
@@ -108,7 +108,10 @@ def _next_begins(lines: Sequence[str], i: int, known: KnownPaths) -> bool:
 
 
 def filled(lines: Sequence[str], i: int) -> int:
-    """Return the index of the first line from `i` on that holds something, be it a blank."""
+    """Return the index of the first line from `i` on that is not empty.
+
+    A line of blanks is not empty.
+    """
     return next((k for k in range(i, len(lines)) if not is_blank(lines[k])), len(lines))
 
 
