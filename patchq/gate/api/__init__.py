@@ -1,4 +1,4 @@
-"""Everything that the command line, the page and MCP ask of a queue, or have it do."""
+"""Queries and commands on a queue, for the command line, page and MCP."""
 
 from __future__ import annotations
 
@@ -118,7 +118,10 @@ class Gate(OpenedQueue):
         return rounds(self.context(), report)
 
     def since(self, report: Report, earlier: CommittedReport) -> Comparison | None:
-        """Return what a change has beside an earlier round, but for what its target changed."""
+        """Return the differences between a change and an earlier round of it.
+
+        What its target changed in between is left out.
+        """
         return since(self.context(), report, earlier)
 
     def stack(self, report: Report) -> tuple[str, ...]:
@@ -180,7 +183,7 @@ class Gate(OpenedQueue):
         return frozenset(one["batch"] for one in events.read()), events.last
 
     def events(self, since: str | None = None) -> Events:
-        """Return the stream of events after the one with that id, or from now on."""
+        """Return the stream of events after the given id, or from now on."""
         return Events(self.context().queue_root, since)
 
     def stats(self, by: str | None = None) -> list[dict[str, Any]]:
@@ -204,9 +207,10 @@ class Gate(OpenedQueue):
         client: str | None = None,
         **keys: Unpack[Keys],
     ) -> Ticket:
-        """Put edits, or a response, into the inbox, under an id made of `name` unless it has one.
+        """Put edits, or a response, into the inbox.
 
-        `client` is the agent if nothing else names one.
+        The id is made of `name` unless the response has one.  `client` is the agent if nothing else
+        names one.
         """
         from patchq.gate.api import submitting
 
@@ -215,7 +219,10 @@ class Gate(OpenedQueue):
     def submit_commits(
         self, work: Commits, *, series: bool = False, **keys: Unpack[Keys]
     ) -> list[Ticket]:
-        """Put commits into the inbox as one change or, as a `series`, as one change for each."""
+        """Put commits into the inbox as one change, or as a `series`.
+
+        A series is one change for each commit.
+        """
         from patchq.core.model.names import COMMITS
         from patchq.gate.api import submitting
 
@@ -241,9 +248,10 @@ class Gate(OpenedQueue):
         return deciding.foresee(self.session(writes=False), data, name, corrects=corrects)
 
     def ask(self, request: bytes, name: str, tell: Tell) -> None:
-        """Ask the model, decide on its answers as often as it may retry, and tell each verdict.
+        """Ask the model for edits and decide on its answers, with retries.
 
-        In a cluster a worker asks, and the first verdict ends the wait.
+        `tell` is called with each verdict.  In a cluster a worker asks, and the first verdict ends
+        the wait.
         """
         from patchq.gate.api import deciding
 
@@ -258,9 +266,10 @@ class Gate(OpenedQueue):
         served: bool = False,
         stop: waiting.WaitStop | None = None,
     ) -> Report:
-        """Return the report of a change once it has a verdict, or one of the states `until`.
+        """Return the report of a change once it has a verdict.
 
-        Raises `TimeIsUp` after `timeout` seconds; with `served` also where no daemon runs.
+        If `until` is given, these are the states to wait for.  Raises `TimeIsUp` after `timeout`
+        seconds; with `served` also where no daemon runs.
         """
         return waiting.wait(
             lambda: nullcontext(self),

@@ -1,4 +1,4 @@
-"""Decisions on responses and changes, made here, or in a cluster by the worker of their branch."""
+"""Decisions made here, or in a cluster by the worker of the branch."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LOOK_SECONDS = 1.0
 
 
 def foresee(session: Session, data: bytes, name: str, *, corrects: bool) -> Report:
-    """Return the report that a response would get now, with what waits and collides with it."""
+    """Return the report that a response would get now, with its overlaps."""
     if not corrects:
         llm = replace(session.config.llm, correct=False)
         session = replace(session, config=replace(session.config, llm=llm))
@@ -181,10 +181,11 @@ def _handed_over(session: Session, data: bytes, name: str, choice: Choice | None
 
 
 def decide(session: Session, errand: Errand, tell: Tell = lambda report: None) -> Decided:
-    """Return the outcome of a decision, made here or by the worker that serves the branch.
+    """Return the outcome of a decision.
 
-    `tell` gets the verdicts on changes made for it.  Raises what kept it from being done, and in a
-    cluster `errors.Busy` where no worker serves the branch.
+    In a cluster it is made by the worker that serves the branch.  `tell` gets the verdicts on
+    changes made for it.  Raises what kept it from being done, and in a cluster `errors.Busy` where
+    no worker serves the branch.
     """
     if not session.config.has_cluster:
         return errand.carry_out(session, tell)

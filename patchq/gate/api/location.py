@@ -1,4 +1,4 @@
-"""A repository, the rules that count in it, and its queue, opened when first asked for."""
+"""A repository, its rules and its queue, opened on first use."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Options(Struct, frozen=True):
 
 
 class Location(Struct, frozen=True):
-    """A repository, with the places of its queue and of the rules that count in it."""
+    """A repository, and the places of its queue and of its rules."""
 
     repo: Repository
     workdir: Path | None
@@ -103,7 +103,10 @@ class Location(Struct, frozen=True):
         return found
 
     def rules_to_look(self) -> GateRules:
-        """Return the rules that count, or the defaults with the trouble of the home branch."""
+        """Return the rules, or the defaults with the fault of the home branch.
+
+        Raises `UsageError` where an operator's file has the rules and cannot be used.
+        """
         try:
             return self.rules()
         except UsageError as error:
@@ -149,7 +152,7 @@ class Location(Struct, frozen=True):
         return home
 
     def _not_a_queue(self, config: Config) -> str | None:
-        """Return why the queue cannot be at its configured place, though a directory is there."""
+        """Return the reason that the configured path cannot hold the queue."""
         root = (self.home / config.queue.path).resolve()
         if any(path.resolve().is_relative_to(root) for path in (self.home, self.repo.commondir)):
             return f"got `{config.queue.path}`, which holds the repository"
@@ -304,7 +307,10 @@ class OpenedQueue:
         return self._session
 
     def is_current(self) -> bool:
-        """Return True if the open queue still has the rules that count, and its place."""
+        """Return True if the open queue still has its rules and its place.
+
+        Raises `RepositoryFault` if the repository is gone.
+        """
         context, location = self._context, self.location
         if not (location.repo.commondir / "HEAD").exists():
             raise RepositoryFault(
@@ -328,7 +334,7 @@ class OpenedQueue:
         return found
 
     def setup_log(self, config: Config, file: Path | None = None) -> None:
-        """Send the log to standard error or to the file, as the configuration has it."""
+        """Send the log to the file or to standard error, as configured."""
         key = os.environ.get(config.llm.api_key_env or "", "")
         named = _PASSWORD.search(cluster.database(config))
         password = next(filter(None, named.groups()), "") if named else ""

@@ -227,7 +227,7 @@ def collect(
     limit: int | None,
     skip: int = 0,
 ) -> Rows:
-    """Return the wanted rows of what is found, in its order unless `where` has one."""
+    """Return the rows that match the filter, in its order or as found."""
     every = (
         ChangeRow(report=report, note=note, ended=context.queue.ended(report.id))
         for report, note in found
@@ -303,13 +303,16 @@ def is_given(context: RepoContext, id: str) -> bool:
 
 
 def seen(context: RepoContext, report: Report, *notes: str) -> tuple[Report, str]:
-    """Return the report with the state that git shows now, and how it came to it."""
+    """Return the report with its present state in git, and an explanation."""
     now = history.observe(context, report)
     return with_current_state(context, report, now), "; ".join(filter(None, (now.note, *notes)))
 
 
 def with_current_state(context: RepoContext, report: Report, now: Sighting) -> Report:
-    """Return the report with that state, and the commit, tree and diff of a changed branch."""
+    """Return the report with the state that git shows.
+
+    If its branch was changed, the commit, tree and diff are the branch's.
+    """
     changes: dict[str, Any] = {}
     if now.commit and now.commit != report.commit and has_commit(report):
         with suppress(ObjectDamaged):  # the note says so

@@ -30,7 +30,10 @@ _MOST_DAYS = 60
 
 
 def table(counts: Mapping[Key, float], by: str | None) -> list[dict[str, Any]]:
-    """Return a row for each agent, model or format, the busiest first, or one for all."""
+    """Return one row per agent, model or format, the busiest first.
+
+    If `by` is None, there is one row for all.
+    """
     counted = [kind for kind in (*KINDS, "truncated") if by != "format" or kind in _OF_EDITS]
     rows = []
     for name, kinds in stats.sums(counts, by).items():
@@ -53,7 +56,10 @@ def edits(row: Mapping[str, Any]) -> int:
 
 
 def days(events: Iterable[Event]) -> list[dict[str, Any]]:
-    """Return the number of each kind of event on each of the last days that had any, in UTC."""
+    """Return the number of events of each kind per day (UTC).
+
+    Only the last days that had any are listed.
+    """
     found: dict[str, Counter[str]] = {}
     for event in events:
         found.setdefault(event["at"]["iso"][:10], Counter())[event["kind"]] += 1

@@ -83,7 +83,10 @@ class Status(Struct, frozen=True, kw_only=True):
 
 
 def look(context: RepoContext, where: Filter, limit: int | None) -> Status:
-    """Return the state of the queue, with at most `limit` wanted changes of each block."""
+    """Return the state of the queue.
+
+    Each block has at most `limit` of the changes that match the filter.
+    """
     owner = lock_owner(context.queue_root)
     since = datetime.fromtimestamp(owner.since, UTC) if owner and owner.since else None
     wanted = [row for row in _rows(context) if where.takes(row)]
@@ -165,7 +168,7 @@ def _proposals(context: RepoContext) -> Iterator[tuple[Report, str]]:
 
 
 def _troubles(context: RepoContext) -> Iterator[Finding]:
-    """Yield what keeps the queue from working, or its rules from being the work tree's."""
+    """Yield the findings on the rules and on the queue."""
     rules = context.judged_by
     if fault := rules.fault:
         cure = f"{fault.hint}; a daemon keeps the rules that it has" if fault.hint else ""

@@ -140,7 +140,7 @@ def submit(
 
 
 def oversize(context: RepoContext, data: bytes) -> Problem | None:
-    """Return the problem of a response that is too large for the inbox, which it does not pass."""
+    """Return a problem if a response is too large for the inbox."""
     most = context.config.limits.response_bytes
     return too_large(len(data), most) if len(data) > most else None
 
@@ -153,7 +153,10 @@ def refusal(problem: Problem) -> UsageError:
 
 
 def drop(context: RepoContext, data: bytes, name: str, replaced: Sequence[str] = ()) -> Ticket:
-    """Put a response into the inbox, under its own id or one made of the name."""
+    """Put a response into the inbox, and return its ticket.
+
+    The id is the response's own, or made of the name.
+    """
     if problem := oversize(context, data):
         raise refusal(problem)
     queue = store_queue(context.queue)
@@ -169,7 +172,10 @@ def drop(context: RepoContext, data: bytes, name: str, replaced: Sequence[str] =
 def of_commits(
     session: Session, work: Commits, keys: Mapping[str, object], *, series: bool
 ) -> Iterator[tuple[bytes, str]]:
-    """Yield the response that hands commits in, or one for each of a series, with its name."""
+    """Yield the response made of commits, or one per commit, with names.
+
+    A `series` has one response for each commit, depending on the one before.
+    """
     from patchq.gate.intake import commits  # only who hands in commits reads trees
     from patchq.gate.report.message import subject
 
@@ -198,7 +204,10 @@ def of_commits(
 def of_push(
     session: Session, commit: str, target: str, keys: Mapping[str, object], objects: Path
 ) -> tuple[bytes, str]:
-    """Return the response of a pushed commit, whose objects are aside, and words to name it by."""
+    """Return the response made of a pushed commit, and a name for it.
+
+    The commit's objects are read from the directory `objects` if there is one.
+    """
     from patchq.gate.intake import commits
     from patchq.gate.pipeline import process
     from patchq.gate.report.message import subject

@@ -27,7 +27,7 @@ _RESTART_SECONDS = 10.0  # for so long a daemon that went away may come back
 
 
 class WaitStop:
-    """A wish to end all waits, which a signal handler or another thread may have."""
+    """Flag by which a signal handler or another thread ends all waits."""
 
     def __init__(self, also: Callable[[], bool] = lambda: False) -> None:
         self.also, self.watchers, self._set = also, set[Watcher](), False
@@ -51,10 +51,11 @@ def wait(
     served: bool,
     stop: WaitStop,
 ) -> Report:
-    """Return the report once it is in one of these states, or no other can follow.
+    """Return the report once it is in one of these states.
 
-    Raises `TimeIsUp` after `timeout` seconds, when asked to stop, and where a daemon has to have
-    `served` the queue and none does.  It is open only to look.
+    A state that no other can follow ends the wait, too.  Raises `TimeIsUp` after `timeout` seconds,
+    when asked to stop, and where a daemon has to have `served` the queue and none does.  It is open
+    only to look.
     """
     end = math.inf if timeout is None else monotonic() + timeout
     with opened() as gate:

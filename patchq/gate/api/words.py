@@ -55,7 +55,10 @@ def clock(seconds: float) -> str:
 
 
 def age(*moments: Moment | float | None) -> str:
-    """Return how long ago the first known time was, in its largest unit of at least two."""
+    """Return the time since the first known moment, for people.
+
+    It is in the largest unit of which at least two have passed.
+    """
     known = (one if isinstance(one, float) else seconds(one) for one in moments if one is not None)
     began = next(known, None)
     if began is None:
@@ -66,7 +69,7 @@ def age(*moments: Moment | float | None) -> str:
 
 
 def size_of(row: ChangeRow) -> str:
-    """Return the lines that a change adds and deletes, or the sizes of a binary file."""
+    """Return the counts of added and deleted lines, or a binary file's sizes."""
     size = row.report.size
     if row.binaries:
         before, after = next(iter(row.binaries.values()))
@@ -79,7 +82,10 @@ def _bytes(count: int) -> str:
 
 
 def files_of(row: ChangeRow) -> str:
-    """Return the first file of a change, `old → new` where renamed, and the number of others."""
+    """Return the first file of a change and the number of others.
+
+    A renamed file is `old → new`.
+    """
     names, size = [_short(path) for path in row.paths], row.report.size
     if row.renames:
         names = [f"{_short(old)} → {_short(new)}" for new, old in row.renames.items()]

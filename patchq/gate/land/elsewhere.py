@@ -37,11 +37,12 @@ def follow(session: Session, reports: Sequence[Report]) -> None:
 
 
 def catch_up(session: Session) -> None:
-    """Have the marks of what waits on the branches that this process serves as the queue has them,
-    and none of what was decided anywhere.
+    """Bring the marks of waiting batches in line with the queue.
 
-    What others proposed may have a base on any branch, so all are asked for.  A mark whose commit
-    never came to be shared, since who made it died, is where the report is.
+    The marks on the branches that this process serves are set, and those of batches decided
+    anywhere are removed.  What others proposed may have a base on any branch, so all are asked for.
+    A mark whose commit was never shared, since the process that made it died, is set to the commit
+    of the report.
     """
     known = session.repo.refs(records.WAITING)
     ids = [name.removeprefix(records.WAITING) for name in known]
@@ -94,7 +95,7 @@ def _lanes(claims: Iterable[Claim], session: Session) -> Collection[str] | None:
 
 
 def _has_base(header: Header, session: Session) -> bool:
-    """Return True if the base is a commit that is here, whatever branches and tags are called."""
+    """Return True if the header's base, if any, is an existing commit's id."""
     base = header.base
     return base is None or bool(_ID.fullmatch(base) and session.repo.resolve_commit(base))
 

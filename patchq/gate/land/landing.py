@@ -116,9 +116,12 @@ def _intended(written: Publication, session: Session) -> bool:
 def _sorted(
     written: Sequence[Publication], not_made: Mapping[str, tuple[_Row, Moved]], session: Session
 ) -> Landed:
-    """One that moves nothing, and saw the branch as a lost one would have left it, is to be decided
-    again, too; and where one of many cannot land, each of them, to find out which.  What was moved
-    is true, whatever became of those before it."""
+    """Return the verdicts that are true now, and the batches to decide again.
+
+    A batch without a commit is decided again if a change before it on its branch was not made.
+    Where several were to move together and could not, each is decided again, to find the one at
+    fault.  What was moved is true, whatever became of those before it.
+    """
     landed, lost = Landed(), set()
     for one in written:
         decision = one.decision
@@ -277,8 +280,10 @@ def landed_since(claims: Iterable[Claim], session: Session, tell: Tell) -> set[s
 
 
 def _publish_landed(claims: Sequence[Claim], session: Session, tell: Tell) -> list[Claim]:
-    """Publish the intended verdict of each claim whose ref has moved, as far as is known; the
-    others, without those of which it is not known."""
+    """Publish the verdicts of claims whose ref has moved; return the other claims.
+
+    A claim of which this cannot be known is neither published nor returned.
+    """
     landed: list[tuple[Claim, Report]] = []
     rest: list[Claim] = []
     for claim in claims:
@@ -321,8 +326,11 @@ def _unpack(claims: Sequence[Claim], session: Session) -> None:
 
 
 def _push_again(claims: Sequence[Claim], session: Session) -> None:
-    """Push what was to land when a process died, where the remote is as it was then: that push may
-    be under way still, and only one of the two can be taken."""
+    """Push again what was to land when a process died.
+
+    This is done only where the remote is as it was then: the first push may be under way still, and
+    only one of the two can be taken.
+    """
     if session.branches.remote is None:
         return
     tips, moves = Tips(session), list[BranchMove]()
@@ -345,9 +353,9 @@ def _push_again(claims: Sequence[Claim], session: Session) -> None:
 
 
 def _is_rooted(report: CommittedReport, session: Session, tips: Tips) -> bool:
-    """Return True if the parent of the intended commit is, or will be, where the batch says.
+    """Return True if the parent of the intended commit is on its target.
 
-    That is its target, or the proposal that it is built on.
+    In a stack, it has to be the tip of the proposal below.
     """
     below = report.stands_on
     tip = tips.of(records.branch(below.batch) if below else report.target)
@@ -367,7 +375,7 @@ def _doubt(report: Report | None, damage: ObjectDamaged, session: Session) -> No
 
 
 def _recorded(intended: Report, commit: str, session: Session) -> Report:
-    """The report as it is now, with the mark made that follows the branch of a proposal."""
+    """Return the report with its landed commit, and mark a proposal as waiting."""
     if not session.repo.resolve_commit(commit):  # a person removed it, and git collected it
         return replace(intended, commit=commit)
     if intended.state == "proposed":
@@ -398,7 +406,7 @@ def _moved_to(report: Report, session: Session) -> str | None:
 
 
 def _in_a_reflog(repo: Repository, own: str, commit: str) -> bool:
-    """Return True if a ref was moved away from the commit, or a renamed one still has it."""
+    """Return True if a reflog shows that its ref had the commit."""
     for log, value in _reflogs(repo, own):
         text = log.read_bytes()
         if commit.encode() not in text:
@@ -409,10 +417,11 @@ def _in_a_reflog(repo: Repository, own: str, commit: str) -> bool:
 
 
 def _was_at(text: bytes, value: str, commit: str) -> bool:
-    """Return True if a reflog shows that its ref, now at `value`, left the commit.
+    """Return True if a reflog shows that its ref left the commit.
 
-    Lines are written before the ref moves, and several for a group of batches.  So one proves
-    something by its old value only, and if all behind it lead from there to where the ref is.
+    `value` is the commit (hex) of the ref now.  Lines are written before the ref moves, and several
+    for a group of batches.  So one proves something by its old value only, and if all behind it
+    lead from there to where the ref is.
     """
     for line in reversed(text.decode("utf-8", "replace").splitlines()):
         old, new = line[:40], line[41:81]
@@ -425,7 +434,10 @@ def _was_at(text: bytes, value: str, commit: str) -> bool:
 
 
 def _reflogs(repo: Repository, own: str) -> Iterator[tuple[Path, str | None]]:
-    """Yield log and value of each work tree's HEAD and of all refs, of proposals only `own`."""
+    """Yield the reflogs of HEADs and refs, each with the ref's value.
+
+    Of the branches of proposals, only `own` is included.
+    """
     for gitdir, ref in heads(repo.commondir):
         if (log := gitdir / "logs/HEAD").is_file():
             yield log, repo.ref_target(ref) if ref else (gitdir / "HEAD").read_text().strip()

@@ -1,4 +1,4 @@
-"""Changes that cannot both land as they are, whether they wait, land or are being written.
+"""Overlaps: changes that cannot both land as they are.
 
 Two changes for one target overlap where their changed lines share a line or border on each other,
 and where one of them makes or removes a file that the other one touches.  Lines are compared in the
@@ -230,7 +230,10 @@ def _file_and_directory(one: Change, other: Change) -> Iterator[tuple[Place, Pla
 
 
 def _carried(repo: Repository, batch: Change, path: str, to: Change) -> list[tuple[Lines, Lines]]:
-    """Return the changed lines of a file, and where they are in the text that `to` changes."""
+    """Return a file's changed lines, each with its place for `to`.
+
+    The place is in the text that `to` changes.
+    """
     spans, before, there = batch.spans(repo, path), batch.changes[path][0], to.changes[path][0]
     if before == there:
         return [(span, span) for span in spans]
@@ -401,7 +404,7 @@ class Board(Index):
                 self.new.add(id)
 
     def drop(self, id: str) -> None:
-        """Take out a batch that does not wait any more, at least not as it did."""
+        """Remove a batch that no longer waits, or waits with another commit."""
         if id in self:
             self.stale |= {other for other in self.beside(self[id]) if id in self.names[other]}
             self.remove(id)
@@ -440,7 +443,7 @@ def named(problems: Iterable[Problem | ProblemEntry]) -> Named:
 
 
 def foreseen(decision: Decision, session: Session) -> Decision:
-    """Return the decision of a dry run with the overlaps that it would meet now."""
+    """Return the decision of a dry run with warnings of its overlaps."""
     if decision.state == "rejected" or not decision.changes:
         return decision
     repo = session.repo

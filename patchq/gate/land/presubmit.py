@@ -39,8 +39,11 @@ if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
 
 
 def take(decision: Decision, hook: str, fixed: Fixed, session: Session) -> Decision:
-    """The decision with its commit made anew with the files as the hook left them, each named
-    as an edit of the hook's; refused for what no response may do either."""
+    """Return the decision with the files as the hook left them.
+
+    Its commit is made anew, and each of the files is named as an edit of the hook.  It is refused
+    for what no response may do either.
+    """
     changes = _changes(decision, fixed, session)
     if not changes:
         problem = Problem(
@@ -221,7 +224,7 @@ class _Check(Struct, frozen=True):
 def ask(
     steps: Sequence[Step], candidate: HookInput, session: Session, stop: Event
 ) -> list[Verdict]:
-    """Return the verdicts of those hooks that want the candidate's files, asked side by side."""
+    """Return the verdicts of the hooks for the candidate's files, run in parallel."""
     wanted = [step for step in steps if step.wants(candidate.paths)]
     ids = candidate.id.split()
     label = " … ".join(dict.fromkeys((ids[0], ids[-1])))
@@ -234,7 +237,7 @@ def ask(
 
 
 def run_on(run: HookRun, joined: Sequence[Decision]) -> HookRun:
-    """Return the run with the tree that it judged, and the changes that made that."""
+    """Return the run with its tree, its tip and the batches joined before."""
     last = joined[-1]
     others = tuple(decision.id for decision in joined[:-1])
     return replace(run, tree=last.tree, tip=last.tip, others=others)
@@ -356,11 +359,11 @@ class Search:
     _lock: Lock = field(default_factory=Lock)
 
     def cleared(self, *, alone: bool = False) -> Iterator[list[Decision]]:
-        """Yield the members in order, in lists that land together, or a refused one by itself.
+        """Yield the members in lists that land together, or a refused one alone.
 
-        Behind a refused one, or one that lands only at the second time, the rest is to be joined
-        anew.  `alone`: there was never more than this one, so one refusal is enough.  Raises
-        `TargetRed` if the target fails without any of them.
+        The order is kept.  Behind a refused one, or one that lands only at the second time, the
+        rest is to be joined anew.  `alone`: there was never more than this one, so one refusal is
+        enough.  Raises `TargetRed` if the target fails without any of them.
         """
         if not self.session.hooks.joined:
             yield list(self.chain)
@@ -404,9 +407,9 @@ class Search:
         return trials
 
     def _asked_again(self, refused: Trial) -> Trial:
-        """Return another trial of the same tree, or if that is refused as well, perhaps a third.
+        """Return another trial of the same tree, to find flaky hooks.
 
-        A hook that was flaky in the last day is asked three times before anybody is named.
+        A hook that was flaky in the last day is asked three times before a batch is refused.
         """
         flaky = Shelf(self.session.queue_root, FLAKY, _MOST_FLAKY)
         known = {key.partition(" ")[0] for key in flaky.all(time() - DAY)}

@@ -87,7 +87,10 @@ def amend(session: Session, changes: Mapping[str, Change]) -> dict[str, Report]:
 
 
 def is_as_before(session: Session, id: str, branch: str) -> bool:
-    """Return True if a proposal is undecided, and its branch still ends at this commit."""
+    """Return True if a proposal is undecided and its branch has not moved.
+
+    `branch` is the commit (hex) at which the branch was.
+    """
     report = session.queue.load(id)
     return (
         report is not None
@@ -138,7 +141,7 @@ def supersede(new: str, header: Header, session: Session) -> None:
 
 
 def answer(decision: Decision, session: Session) -> ReviewEntry | None:
-    """Return the review of the replaced batch, with what this one makes of each comment.
+    """Return the review of the replaced batch, as answered by this one.
 
     None where no changes were asked for.
     """
@@ -199,8 +202,10 @@ _WHILE_IT_WAITS = (PENDING_CONFLICT, CHANGES, "target.moved")
 
 
 def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Report]:
-    """Put down in the reports (of these batches, or of all that wait) what was done by plain git;
-    returns the ones that changed."""
+    """Record in the reports what was done by plain git; return those changed.
+
+    `ids` are the batches to look at; None: all that wait.
+    """
     changed = list[Report]()
     for report in list(history.waiting(session, ids)):
         id = report.id
@@ -298,9 +303,9 @@ def close(
 
 
 def _delete_own(session: Session, id: str, tip: str | None, state: State) -> None:
-    """Take the branch of a decided batch away, if it is at `tip` or as patchq left it.
+    """Delete the branch of a decided batch unless it was changed by hand.
 
-    One that a person has checked out stays.
+    It has to be at `tip` or as patchq left it, and checked out nowhere.
     """
     branch, waits = records.branch(id), session.repo.ref_target(records.WAITING + id)
     own = session.branches.tip(branch)
@@ -333,7 +338,10 @@ def _rewritten(
 
 
 def _ended(report: Report, state: State, fields: dict[str, Any]) -> Report:
-    """Return the report of a batch that waits no more, with what became of its review."""
+    """Return the report of a batch that no longer waits.
+
+    A review that waited for an answer is answered if another batch replaced this one.
+    """
     review = report.review
     if review is not None and waits_for_its_agent(report):
         ended: ReviewState = "answered" if state == "superseded" else review.state

@@ -140,9 +140,11 @@ _MENDED_BY_A_PERSON = (
 
 
 def waits_for_mending(report: Report) -> str | None:
-    """The code of the last word on a held batch, if that is one on the machine or the repository:
-    objects that cannot be read, a work tree that cannot follow, processes that died, a key that
-    does not sign."""
+    """Return the code of the fault that keeps a batch held, if any.
+
+    A person has to mend it: objects that cannot be read, a work tree that cannot follow, processes
+    that died, a key that does not sign, a target that fails its own checks.
+    """
     last = report.problems[-1].code if report.problems else None
     return last if last in _MENDED_BY_A_PERSON else None
 

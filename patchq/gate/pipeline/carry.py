@@ -1,4 +1,4 @@
-"""A batch's changes, file by file, carried from the commit that it was made for to a branch's tip.
+"""A batch's changes, file by file, carried from its base to the tip.
 
 Row I2 of the requirements is the rule: a batch lands when no line that it changes, nor the line on
 either side, was touched since, and wherever an edit has a place on the tip by itself, it is the
@@ -61,7 +61,7 @@ _EXCERPT = 3
 
 
 class Move(Struct, frozen=True, dict=True):
-    """From the commit (hex) that a batch was made for to the one that it shall land on."""
+    """A move of a batch from its base to a commit (hex), `tip`."""
 
     repo: Repository
     origin: Base
@@ -88,7 +88,10 @@ class Move(Struct, frozen=True, dict=True):
         return f"read the files again as they are in {tip}, and send the change with `base: {tip}`"
 
     def leaves_alone(self, changes: Sequence[FileChange]) -> bool:
-        """Return whether no path of the batch changed, nor one that a new file could meet."""
+        """Return True if no path of the batch was changed in between.
+
+        Nor may a changed path be above or below a new file's.
+        """
         return all(
             path not in self.changes and not (change.before is None and self._meets_new(path))
             for change in changes
@@ -156,7 +159,10 @@ class Move(Struct, frozen=True, dict=True):
         )
 
     def _who(self, path: str, lines: Lines | None) -> Collision:
-        """Return the other batch, with its edit that changed the path, if it is the only one."""
+        """Return the collision at a path, with the edit that made it.
+
+        The edit is given if only one of the other batch changed the path.
+        """
         collision = history.collides_with(self.repo, self.base, self.tip, path, lines)
         report = self.load(collision.batch) if collision.batch else None
         edits = report.edits if report else []
@@ -314,7 +320,7 @@ def _now(edit: EditOutcome, failed: Collection[str | None], result: Collection[s
 
 
 class _Placed(Struct, frozen=True):
-    """An edit, with what became of it on its base and what would by itself on the tip."""
+    """An edit, with its outcomes on the base and on the tip."""
 
     edit: Edit
     was: EditOutcome
@@ -356,7 +362,10 @@ class _File:
         return self.move.repo.tree(self.move.tip).entry(self.source)
 
     def carried(self) -> tuple[FileChange | None, list[ErrorProblem]]:
-        """Return the change on the tip, None when it is there already, and the problems."""
+        """Return the file's change on the tip, and the problems.
+
+        The change is None where the tip has it already.
+        """
         change = self.change
         if change.before is None or change.renamed_from:
             wrong = self._new_path()
@@ -439,7 +448,7 @@ class _File:
         return {it.id for run in runs if (it := self._at(run))}
 
     def _elsewhere(self, theirs: Sequence[LineHunk]) -> list[ErrorProblem]:
-        """Return a problem for each edit that the tip gives another place than the carried."""
+        """Return a problem for each edit that resolves elsewhere on the tip."""
         problems = []
         for it in self.placed:
             was, now = it.was.lines, it.now.lines

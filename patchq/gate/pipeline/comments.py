@@ -150,7 +150,10 @@ def _region(texts: _Texts, report: Report, comment: CommentEntry, commit: str) -
 
 
 def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[CommentedLines]:
-    """Return for each unresolved comment the lines round what it is about, on either side."""
+    """Return the lines around the subject of each unresolved comment.
+
+    They are those of the proposal and those of its parent.
+    """
     texts, commit = _Texts(repo), report.commit
     if commit is None:
         return [CommentedLines() for _ in review.unresolved]
@@ -184,7 +187,7 @@ def _some(text: bytes | None, region: Lines | None) -> ShownLines:
 
 
 def answered(repo: Repository, before: Report, new: str, header: Header) -> ReviewEntry | None:
-    """Return the review with what the commit `new` and the words of its header make of it."""
+    """Return the review as answered by the commit `new` and its header."""
     review, old = before.review, before.commit
     if review is None or old is None:
         return review
@@ -209,7 +212,7 @@ def _with_words(comment: CommentEntry, header: Header, commit: str) -> CommentEn
 
 
 def bounded(review: ReviewEntry) -> ReviewEntry:
-    """Return the review without as many of its oldest replies as are too many for a report."""
+    """Return the review without its oldest replies if it is too large."""
     most = max((len(one.replies) for one in review.comments), default=0)
     while most and len(document.printed(review).encode()) > _MOST_BYTES:
         most //= 2

@@ -1,4 +1,4 @@
-"""The repository with its branches, queue and rules, as all who look at batches need it.
+"""The repository, its branches, its queue and the rules in force.
 
 The rules come from the operator: from the file that the command line names, else from `patchq.yaml`
 in the git directory, else from `.patchq.yaml` in the tree of the home branch's tip.  The home
@@ -37,7 +37,7 @@ _RELOAD_ONLY_KEYS = frozenset({"queue", "cluster", "review", "log"})
 
 
 class GateRules(Struct, frozen=True):
-    """A configuration, the file that has it, and the home branch as far as that is known."""
+    """A configuration, its source, and the home branch if it is known."""
 
     config: Config = Config()
     source: Source = "defaults"
@@ -60,7 +60,7 @@ class GateRules(Struct, frozen=True):
         return str(self.path or self.name)
 
     def origin(self) -> RulesOrigin:
-        """Return the rules' source and the id that git gives to the file, for a report."""
+        """Return the source of the rules and the object id of their file."""
         data = self.data
         return RulesOrigin(self.source, None if data is None else object_id(BLOB, data))
 
@@ -105,7 +105,10 @@ def _parsed(data: bytes, name: str) -> Config:
 
 
 def checked(rules: GateRules) -> GateRules:
-    """Return the rules with what follows from a cluster, a forge and the home branch's remote."""
+    """Return the rules completed from the cluster, the forge and the home branch.
+
+    Raises `ConfigError` where these contradict each other.
+    """
     config, remote = rules.config, rules.home and rules.home.remote
     if config.has_cluster:
         shared = config.cluster
@@ -159,9 +162,9 @@ def renewed(repo: Repository, old: GateRules) -> GateRules:
 
 
 def difference(repo: Repository, rules: GateRules) -> tuple[str, str] | None:
-    """Return what a work tree's file says otherwise, and the ways to make it count.
+    """Return the difference between a work tree's file and the rules, with its cure.
 
-    There is no way for the file of another branch, which is as it was committed.
+    There is no cure for the file of another branch, which is as it was committed.
     """
     home, workdir = rules.home, repo.workdir
     if home is None or workdir is None or rules.source in ("file", "git directory"):

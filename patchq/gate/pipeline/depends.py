@@ -54,7 +54,10 @@ def _state_of(context: RepoContext, id: str) -> tuple[State | None, str | None]:
 def standing(
     context: RepoContext, id: str, through: Collection[State] = REPLACED
 ) -> tuple[str, State | None]:
-    """Return the batch's last successor, by these states, and its state, if that is known."""
+    """Return the id and state of the batch's last successor.
+
+    `through` are the states in which a batch has one.  The state is None if it is not known.
+    """
     seen: set[str] = set()
     while id not in seen:
         seen.add(id)
@@ -86,7 +89,7 @@ def replaced(context: RepoContext, new: str, header: Header) -> list[str]:
 
 
 def sent_back(context: RepoContext, new: str, header: Header) -> Report | None:
-    """Return the report of the proposal, with a person's comments, that the batch `new` answers."""
+    """Return the report of the reviewed proposal that the batch `new` answers."""
     reports = filter(None, map(context.queue.load, replaced(context, new, header)))
     return next((one for one in reports if one.review), None)
 
@@ -95,7 +98,7 @@ def sent_back(context: RepoContext, new: str, header: Header) -> Report | None:
 
 
 class Below(Struct, frozen=True):
-    """A proposal below another one, or a possible one, and the tip (hex) of its branch."""
+    """A proposal to build on, and the tip (hex) of its branch."""
 
     report: CommittedReport
     tip: str
@@ -106,8 +109,11 @@ class Below(Struct, frozen=True):
 
 
 class Stack(Struct, frozen=True):
-    """The proposals below one, the nearest first, and the commit (hex) that it is to stand on: of
-    the batch `on`, or of its target.  Without a commit there is none, and `why` says so."""
+    """The proposals below one, nearest first, and the commit (hex) to build on.
+
+    The commit is of the batch `on`, or of the target.  Without a commit there is nothing to build
+    on, and `why` says so.
+    """
 
     below: tuple[Below, ...] = ()
     on: str | None = None
@@ -141,7 +147,7 @@ def with_successor(id: str, last: str) -> str:
 
 
 def proposal_in_place_of(context: RepoContext, id: str, target: str) -> Below | str | None:
-    """Return the proposal in the batch's place now, or why there is none to build on.
+    """Return the proposal now in the batch's place, or why there is none.
 
     None where it is on the target already.
     """
@@ -186,7 +192,7 @@ AnyReport = TypeVar("AnyReport", bound=Report)
 
 
 def in_order(reports: Iterable[AnyReport]) -> list[AnyReport]:
-    """Return the reports in order, those of a stack together, each behind the one below it."""
+    """Return the reports with each stack together, from the bottom up."""
     known = {report.id: (rank, report) for rank, report in enumerate(reports)}
 
     def ranks(report: AnyReport) -> list[int]:
@@ -240,9 +246,10 @@ def wait(response: Response) -> Response:
 
 
 def _waits(response: Response) -> Below | Problem | None:
-    """Return the proposal to stand on, or why the batch waits (a warning) or waits in vain.
+    """Return the proposal to build on, or the problem that prevents it.
 
-    What it waits for in vain counts first, and there is no sense in waiting any longer.
+    A warning: the batch waits; an error: it would wait in vain.  An error counts first, as there is
+    no sense in waiting any longer.
     """
     header, session = response.header, response.session
     open = [id for id in header.depends_on if standing(session, id)[1] not in LANDED]

@@ -85,7 +85,10 @@ def batches(commit: CommitInfo) -> list[str]:
 
 
 def ids(repo: Repository, *prefixes: str) -> set[str]:
-    """Return the ids of batches with a ref below one of the prefixes, by default below all."""
+    """Return the ids of batches with a ref below one of the prefixes.
+
+    The default is all prefixes that show a state.
+    """
     return {
         name.removeprefix(prefix)
         for prefix in prefixes or _STATES
@@ -128,7 +131,7 @@ _landed: WeakKeyDictionary[Repository, tuple[dict[str, str], dict[str, str]]] = 
 
 
 def landed_commits(context: RepoContext) -> Mapping[str, str]:
-    """Return the newest commit of each batch that trailers in the history of a target name.
+    """Return the newest commit of each batch, by the trailers in targets' histories.
 
     The whole history is read once, and then what is new of it.
     """
@@ -166,9 +169,10 @@ def is_known(context: RepoContext, id: str) -> bool:
 def landed(
     context: RepoContext, id: str, sha256: str, target: str | None, tip: str
 ) -> Report | None:
-    """Return what git tells of the batch of these bytes, if it is in the history of `tip`.
+    """Return a report, made from git, of a batch that is below `tip`.
 
-    A refused or discarded batch leaves nothing to judge by, so the same bytes are tried again.
+    Its trailers have to name the response with these bytes.  A refused or discarded batch leaves
+    nothing to judge by, so the same bytes are tried again.
     """
     commit = tip and (_carrier(context.repo, id, sha256, tip) or landed_commits(context).get(id))
     named = trailers(context.repo, commit) if commit else {}
@@ -235,11 +239,11 @@ def _carrier(
 
 
 def squash_of(repo: Repository, own: str, tip: str, below: str | None = None) -> str | None:
-    """Return the commit since `own` left the branch of `tip` that makes the same of its files.
+    """Return the commit by which a person squashed `own` onto a branch.
 
-    A person squashed the batch then, and wrote another message.  For a batch on top of
-    the commit `below`, that commit's changes count with it or alone.  A commit whose trailers name
-    batches is theirs.
+    It is a commit of the branch of `tip` since `own` left that, with the same changes and another
+    message.  For a batch on top of the commit `below`, the changes count with those below or alone.
+    A commit whose trailers name batches does not count.
     """
     start = fork_of(repo, own, tip)
     if start is None or start in (own, tip):
@@ -260,9 +264,9 @@ def squash_of(repo: Repository, own: str, tip: str, below: str | None = None) ->
 
 
 def holds_all(repo: Repository, own: str, landed: str, tip: str) -> bool:
-    """Return True if the commit `landed` makes all that `own` does since it left `tip`'s branch.
+    """Return True if `landed` makes all changes of `own` since its fork.
 
-    With a proposal, those below it were squashed into it.
+    The fork is from the branch of `tip`.  With a proposal, those below it were squashed into it.
     """
     start, parents = fork_of(repo, own, tip), repo.parents(landed)
     if start is None or len(parents) != 1:
@@ -310,7 +314,7 @@ def _walk(repo: Repository, tip: str, start: str | None) -> Since:
 
 
 def waiting(context: RepoContext, ids: Iterable[str] | None = None) -> Iterator[CommittedReport]:
-    """Yield the reports of the proposals, of all or of `ids`, that have no decision by patchq."""
+    """Yield the reports of the proposals that have no decision by patchq."""
     repo, prefix = context.repo, records.WAITING
     marked = (prefix + id for id in ids or () if repo.ref_target(prefix + id))
     for name in repo.refs(prefix) if ids is None else marked:
@@ -320,9 +324,10 @@ def waiting(context: RepoContext, ids: Iterable[str] | None = None) -> Iterator[
 
 
 def observe(context: RepoContext, report: Report) -> Sighting:
-    """Return the batch's state now, another one than the report's where a person used plain git.
+    """Return the state of a batch as git shows it now.
 
-    It is the report's where the repository cannot tell.
+    It differs from the report's where a person used plain git, and is the report's where the
+    repository cannot tell.
     """
     if report.state != "proposed" or not has_commit(report):
         return Sighting(report.state)
@@ -368,7 +373,10 @@ def as_changed(context: RepoContext, report: CommittedReport, commit: str) -> di
 
 
 def digest_of(changes: Iterable[FileChange]) -> str:
-    """Return the sha256 (hex) of the paths of changes, the blobs before, and the leaves after."""
+    """Return the sha256 (hex) of changes.
+
+    It covers the paths, the blobs before, and the modes and blobs after.
+    """
     sides: dict[str, tuple[str | None, Leaf | None]] = {}
     for change in changes:
         before = None if change.before is None else object_id(BLOB, change.before)
@@ -389,7 +397,7 @@ def _digest(sides: Mapping[str, tuple[str | None, Leaf | None]]) -> str:
 
 
 def delivery(repo: Repository, changes: Sequence[FileChange], base: str, tip: str) -> str | None:
-    """Return the newest commit since the base that makes the same of the same files.
+    """Return the newest commit since the base that makes the same changes.
 
     A batch's trailer says what its edits made on its own base, wherever it landed.
     """
@@ -408,7 +416,7 @@ def delivery(repo: Repository, changes: Sequence[FileChange], base: str, tip: st
 
 
 def touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
-    """Return the paths of a commit whose changed lines have changed again on the tip."""
+    """Return the paths where the tip has changed a commit's changed lines again."""
     parents = repo.parents(commit)
     if not parents:
         return []
@@ -438,9 +446,9 @@ def _meet(before: bytes | None, landed: bytes | None, now: bytes | None) -> bool
 def collides_with(
     repo: Repository, base: str, tip: str, path: str, lines: Lines | None = None
 ) -> Collision:
-    """Return the newest commit between two that changed the path, with its batch and agent.
+    """Return the newest commit that changed the path, with its batch and agent.
 
-    With `lines` of the tip, the newest that changed these.
+    It is between `base` and `tip`; with `lines` of the tip, the newest that changed these.
     """
     commit = _toucher(repo, base, tip, path, lines) if lines else None
     commit = commit or next(repo.touching(tip, base, path), None)

@@ -50,10 +50,10 @@ def choose_mode(
     known: Collection[str] = (),
     blind: Sequence[str] = (),
 ) -> Decision:
-    """Return the decision as applied or proposed, or held while its branch is in use.
+    """Return the decision as applied, proposed or held.
 
-    `unsure` is as in `Tips`; the paths that are `known` were looked at before, and `blind` is as in
-    `Plan`.
+    It is held while a work tree has an unfinished git operation on its branch.  `unsure` is as in
+    `Tips`; the paths that are `known` were looked at before, and `blind` is as in `Plan`.
     """
     branch = decision.target
     paths = tuple(path for path in touched(changes) if path not in known)
@@ -88,7 +88,7 @@ def choose_mode(
 
 
 def cannot_follow(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | None:
-    """Return the problem with a work tree that cannot follow a change of the paths.
+    """Return a warning if a work tree cannot follow a change of the paths.
 
     `then` is what to do after the cure.
     """
@@ -177,7 +177,7 @@ def _reasons(
 
 
 def _odd_mode(change: FileChange) -> str | None:
-    """Return why a person looks first at a file that is no plain one, as a clause."""
+    """Return a clause on a file mode that a person looks at first."""
     if change.link and change.after is not None:
         return f"would be a symbolic link to {visible(os.fsdecode(change.after))}"
     if change.from_link:
@@ -241,7 +241,7 @@ def checked(decision: Decision, changes: Sequence[FileChange], session: Session)
 
 
 def over_limits(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) -> Iterator[Problem]:
-    """Yield problems with so many files, and with the first that has too many bytes."""
+    """Yield a problem for too many files, and one for an oversized file."""
     if count > limits.files:
         yield Problem(
             "response.too_large",
@@ -260,9 +260,9 @@ def secrets_in_words(text: str, author: str) -> tuple[Problem, ...]:
 def judge_commit(
     session: Session, parent: str, commit: str, among: Collection[str] | None = None
 ) -> Judgement:
-    """Return the judgement on a commit that patchq did not make, as a change of its parent.
+    """Return the judgement on a commit that patchq did not make.
 
-    Of its changes only those of the paths `among` count, if any are given.
+    Its changes are those since `parent`, and only those of the paths `among`, if any are given.
     """
     repo = session.repo
     changes = repo.file_changes(parent, commit)

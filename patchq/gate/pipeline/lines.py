@@ -1,4 +1,4 @@
-"""Changes that were made on an old text, carried to what the text has become.
+"""Changes to an old text, carried to the text as it is now.
 
 Both sides are runs of lines of the old text: what the batch changes, and what was changed since.
 A batch's change may move only where its lines, and one line on either side, were not touched.
@@ -31,7 +31,7 @@ class Touch(Struct, frozen=True):
 
 
 class Carried(Struct, frozen=True):
-    """The new text, with every change that the others have not made, and what contradicts it."""
+    """The new text, and the runs where the two sides touch."""
 
     text: bytes
     touches: tuple[Touch, ...]
@@ -91,7 +91,10 @@ def image(lines: Lines, theirs: Sequence[LineHunk]) -> Lines:
 
 
 def shifted(line: int, theirs: Sequence[LineHunk]) -> int:
-    """Return the present line of an old one, but for changes in its own run."""
+    """Return the present number of an old line.
+
+    Only changes that end at or before it count.
+    """
     return line + _shift(theirs, line)
 
 
@@ -110,14 +113,15 @@ def _shift(theirs: Sequence[LineHunk], line: int) -> int:
 
 
 def _is_telling(old: Sequence[bytes], new: Sequence[bytes]) -> bool:
-    """Return True if the new lines show that a change was made, by a letter or digit.
+    """Return True if the new lines show that a change was made.
 
-    That the same lines are gone shows nothing, as they may have moved.
+    An added line with a letter or digit does.  That the same lines are gone shows nothing, as they
+    may have moved.
     """
     added = (line.decode("utf-8", "replace") for line in new if line not in old)
     return any(char.isalnum() for line in added for char in line)
 
 
 def _overlap(one: Lines, other: Lines) -> bool:
-    """Return True if two runs share a line, or insert inside or at one point of the other."""
+    """Return True if two runs intersect, or insert at the same point."""
     return (one[0] < other[1] and other[0] < one[1]) or one == other

@@ -69,10 +69,11 @@ _KEYS = Note.__struct_fields__[1:]
 
 
 def add(session: Session, report: Report, reason: str = "", before: str | None = None) -> None:
-    """Note the state of a batch on its commit, durably, with what people asked for.
+    """Write the state of a batch as a note on its commit.
 
-    One that never had a commit has no note, and what is noted already stays.  A note on the batch
-    at the commit `before` goes.  `errors.Busy` if others move the notes all the time.
+    The note has the comments of its review, too.  A batch that never had a commit has no note, and
+    what is noted already stays.  A note on the batch at the commit `before` goes.  Raises
+    `errors.Busy` if others move the notes all the time.
     """
     commit = report.commit
     if not commit or session.repo.resolve_commit(commit) is None:
@@ -137,7 +138,10 @@ def _put(session: Session, note: Note, old: str | None) -> bool:
 
 
 def _stored(session: Session, tip: str | None, commit: str) -> tuple[str, bytes | None]:
-    """Return path and text of the note on the commit, at whatever depth git has spread them."""
+    """Return the path and the text of the note on the commit.
+
+    Git may have it at any of several depths.
+    """
     places = [commit[:2] + "/" + commit[2:], commit, f"{commit[:2]}/{commit[2:4]}/{commit[4:]}"]
     tree = session.repo.tree(tip) if tip else None
     path = next((place for place in places if tree and tree.entry(place)), None)

@@ -89,7 +89,7 @@ def collected_later() -> Iterator[None]:
 
 @collected_later()
 def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT) -> Decision:
-    """Return the decision on one response, with `tips` as the branches will be when it lands."""
+    """Return the decision on one response, on the `tips` that it would land on."""
     response = Response(claim=claim, session=session, choice=choice)
     base: Base | None = None
     parsed: Parsed | None = None
@@ -133,9 +133,10 @@ def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT
 
 
 def open_envelope(response: Response) -> Response:
-    """Return the response with its header, its text, and the id that even an unreadable one gets.
+    """Return the response with its header, its text and its id.
 
-    A claim with a problem is refused for it, and held for one that is a warning.
+    An unreadable one gets an id, too.  A claim with a problem is refused for it, and held for one
+    that is a warning.
     """
     began = perf_counter()
     claim, retries, stem = response.claim, response.choice.retries, response.stem
@@ -242,7 +243,7 @@ def choose_base(response: Response) -> Base:
 
 
 def not_a_target(target: str, allowed: Sequence[str]) -> Problem | None:
-    """Return the problem with a branch that is none of the `allowed` names and patterns."""
+    """Return a problem if a branch matches none of the `allowed` names and patterns."""
     if any(target == name or fnmatchcase(target, name) for name in allowed):
         return None
     return Problem(
@@ -354,9 +355,9 @@ def resolve(response: Response, base: Base, parsed: Parsed) -> Resolved:
 
 
 def _infer(session: Session, base: Base, edits: Sequence[Edit], on_tip: Plan) -> tuple[Base, Plan]:
-    """Return the newest commit on which every edit resolves, where some did not on the tip.
+    """Return the newest commit on which every edit resolves, and its plan.
 
-    With the plan there; else both as they are.
+    Without one, or where the tip gave other errors than missed texts, both are as they were.
     """
     errors = {error.code for error in on_tip.errors}
     if base.how != "tip" or not errors <= _MISSED:
@@ -383,9 +384,9 @@ def _infer(session: Session, base: Base, edits: Sequence[Edit], on_tip: Plan) ->
 
 
 def _lost(repo: Repository, tip: str, resolved: Resolved) -> tuple[str, ...]:
-    """Return the files that are made of a whole text, and that the branch has had until lately.
+    """Return the new files that the branch had until recently.
 
-    Their author may have seen them, and meant to rewrite them.
+    Only files written as a whole count: their author may have meant to rewrite them.
     """
     new = {change.path for change in resolved.plan.changes if change.before is None}
     edits = resolved.parsed.edits if new else ()

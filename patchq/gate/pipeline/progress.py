@@ -211,7 +211,7 @@ class Response(Struct, frozen=True, kw_only=True):
 
 
 class Resolved(Struct, frozen=True):
-    """A response's edits, each with its place on the base, and what they make of the tree.
+    """A response's edits with their places, and the plan made of them.
 
     `edits` has those that a choice leaves out as well; `parsed` has them as corrected.
     """

@@ -98,7 +98,10 @@ class RequestDesk:
         return claims
 
     def refused(self, report: Report) -> None:
-        """Send the retry prompt on, if another answer may mend the refusal of this one."""
+        """Send the retry prompt to the model if another answer may help.
+
+        At most `llm.auto_retry` retries are made.
+        """
         most = self.session.config.llm.auto_retry
         if (
             not report.attempts

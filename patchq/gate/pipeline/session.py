@@ -232,7 +232,7 @@ def compose(context: RepoContext) -> Session:
 
 @dataclass
 class Tips:
-    """The branches' tips as they will be when the verdicts before this one have landed."""
+    """Tips of the branches once the verdicts before this one have landed."""
 
     _session: Session
     unsure: set[str] | None = None
@@ -254,11 +254,10 @@ Edits = Sequence[EditOutcome]  # the entries of a report's `edits`
 def select(
     choice: Choice, edits: Edits, only: frozenset[str] | None, without: frozenset[str]
 ) -> Choice:
-    """Return the choice of the edits `only` with those they need, or of all but `without`.
+    """Return the choice of the edits `only`, or of all but `without`.
 
-    What needs one of those is left out with it.
-
-    Raises `UsageError` for ids that there are not, and where nothing is left.
+    Edits that those of `only` need are chosen, too, and edits that need a left-out one are left
+    out.  Raises `UsageError` for ids that there are not, and where nothing is left.
     """
     needs = {edit.id: set(edit.needs) for edit in edits}
     unknown = sorted((set(only or ()) | without) - needs.keys())
@@ -324,7 +323,7 @@ def brought_back(before: Edits, now: Edits) -> list[str]:
 
 
 def taken_along(before: Edits, now: Edits) -> list[tuple[str, str]]:
-    """Return the edits that do not count any more, each with the missing one that it needs."""
+    """Return the newly cancelled edits, each with the missing one it needs."""
     counted = {edit.id for edit in before if edit.state not in IDLE}
     return [
         (edit.id, edit.cancelled_by)

@@ -1,1 +1,1 @@
-"""Reports, pages, commit messages, codes and logs, and the secrets that none of them repeats."""
+"""Reports, pages, commit messages, codes and logs, all without secrets."""

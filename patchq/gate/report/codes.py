@@ -1,4 +1,4 @@
-"""The closed list of codes that a report may hold, each with its cause and its cure.
+"""The closed list of report codes, each with its cause and cure.
 
 `docs/report-codes.md` is written from this table by `python -m tests.helpers.report_codes`.
 """

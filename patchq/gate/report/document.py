@@ -59,9 +59,9 @@ def to_json(
     *,
     foreseen: bool = False,
 ) -> Report:
-    """Return the report that says these facts, and has these problems, as far as it may.
+    """Return the report of these facts and problems, without secrets.
 
-    Of a refused response it has the `prompt`, or makes one with the `instructions`; what is only
+    A refused response's report has the `prompt`, or one made with the `instructions`; what is only
     `foreseen`, by a dry run, has no batch.  A response that held a secret is quoted nowhere: there
     is no diff, and no excerpt beside it.  Elsewhere, a line that holds one says so in its place.
     """
@@ -86,7 +86,7 @@ def plain(value: object) -> Any:
 
 
 def _whole(facts: Report, problems: Sequence[Problem]) -> Report:
-    """Return the facts with the problems, each text as long as a report has it."""
+    """Return the facts with the problems, each text cut to its limit."""
     secret, waits = _hold_a_secret(problems), facts.state == "proposed"
     committed = facts.state in COMMITTED
     name = facts.source.name
@@ -118,10 +118,10 @@ def _hold_a_secret(problems: Sequence[Problem]) -> bool:
 
 
 def with_state(report: Report, state: State, **changes: Any) -> Report:
-    """Return the report with a later state, decided now, and other values for some of its fields.
+    """Return the report with a new state, decided now, and other fields changed.
 
-    The review branch is gone in every state but `proposed`, unless `branch` says otherwise,
-    and with it the proposal below it.
+    The review branch is gone in every state but `proposed`, unless `branch` says otherwise, and
+    with it the proposal below it.
     """
     later: dict[str, Any] = {} if state == "proposed" else {**_OVER}
     if state != report.state:
@@ -257,7 +257,10 @@ _ROOM_BETWEEN = 4
 
 
 def fitted(report: Report) -> Report:
-    """Return the report with its lists, its prompt and then its diff cut to `MAX_BYTES`."""
+    """Return the report cut to `MAX_BYTES`.
+
+    Its lists and its prompt are cut first, then its diff.
+    """
     value = plain(report)
     if len(json.dumps(value)) <= _SMALL:
         return report
@@ -279,7 +282,10 @@ def _listed(entries: Sequence[dict[str, Any]], key: str) -> list[dict[str, Any]]
 
 
 def _head(entries: Sequence[T], room: int) -> list[T]:
-    """The first of `entries` that `room` bytes hold, and a mark if there are more; one at least."""
+    """Return the first entries that fit into `room` bytes, at least one.
+
+    If some do not fit, room for a mark is left.
+    """
     used = list[int]()
     for total in accumulate(_size(entry) + _ROOM_BETWEEN for entry in entries):
         used.append(total)
@@ -289,7 +295,10 @@ def _head(entries: Sequence[T], room: int) -> list[T]:
 
 
 def _cut(text: str, room: int) -> str:
-    """The lines of `text` that `room` bytes of JSON hold, with a mark where it was cut."""
+    """Return the lines of `text` that fit into `room` bytes of JSON.
+
+    A mark says how much was cut.
+    """
     head = text[: max(0, room)]
     if len(head) == len(text) and _size(text) <= room:
         return text

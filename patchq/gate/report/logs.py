@@ -36,8 +36,11 @@ Format = Literal["text", "json"]
 def setup(
     level: str, format: Format, file: Path | None = None, secrets: Iterable[str] = ()
 ) -> None:
-    """Send the log of this process to standard error, or to a file with everything else that the
-    process says.  `secrets` are texts that no line may hold."""
+    """Send the log of this process to standard error or to a file.
+
+    The file gets everything else that the process prints, too.  `secrets` are texts that no line
+    may hold.
+    """
     handler = _log_file(file) if file else logging.StreamHandler(sys.stderr)
     handler.setFormatter((_Json if format == "json" else _Text)(secrets))
     for old in _LOG.handlers:
@@ -70,7 +73,7 @@ def _log_file(path: Path) -> logging.Handler:
 
 
 def shares_output() -> bool:
-    """True if standard output and the log end in the same place, where both are read."""
+    """Return True if standard output and the log go to the same place."""
     try:
         return os.path.samestat(os.fstat(1), os.fstat(2))
     except OSError:

@@ -48,7 +48,7 @@ def compose(
     summary: str | None = None,
     corrections: Sequence[Correction] = (),
 ) -> str:
-    """The message of the commit that makes `changes` of `edits`, at most 16 KiB of UTF-8.
+    """Return the message of a batch's commit, at most 16 KiB of UTF-8.
 
     `source`, `base` (hex) and the edits' `digest` go to the trailers; `prose` is "" where it is not
     wanted.

@@ -35,7 +35,7 @@ BASE_IN_DOUBT = frozenset({"conflict.base", "frontmatter.base", "base.unknown"})
 def to_markdown(
     report: Report, *, person: bool = False, send: str | None = None, foreseen: bool = False
 ) -> str:
-    """Return the page for a report of any state, at most 256 KiB of UTF-8.
+    """Return the page for a report, at most 256 KiB of UTF-8.
 
     It is for agents, or for a `person`, who decides.  `send` is how to answer by the door at which
     the reader is; by default, that of the response.  What is only `foreseen`, by a dry run, is no
@@ -206,7 +206,7 @@ def _corrections(report: Report) -> Iterator[str]:
 
 
 def _hooks(report: Report) -> Iterator[str]:
-    """The output of the hooks that did not pass, where the problems do not have all of it."""
+    """Yield the output of failed hooks that no problem has in full."""
     messages = [problem.message for problem in report.problems]
     for hook in report.hooks:
         if hook.exit != 0 and not any(hook.output in message for message in messages):
@@ -248,7 +248,7 @@ class ShownLines(Struct, frozen=True):
 
 
 class CommentedLines(Struct, frozen=True):
-    """The lines round what a comment speaks of, in the proposal and where an answer begins."""
+    """Lines around a comment's subject, in the proposal and in its parent."""
 
     new: ShownLines = ShownLines()
     base: ShownLines = ShownLines()
@@ -261,9 +261,10 @@ def request(
     base: str | None,
     instructions: str,
 ) -> str:
-    """Return the text that asks an agent for an answer, made on the commit `base`.
+    """Return the text that asks an agent to answer a review.
 
-    It has each comment with the lines that it speaks of, and how to begin the response.
+    The answer is to be made on the commit `base`.  The text has each comment with the lines that it
+    speaks of, and how to begin the response.
     """
     comments = review.unresolved
     people = ", ".join(inline(name) for name in dict.fromkeys(one.by for one in comments))

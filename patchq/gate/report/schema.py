@@ -232,7 +232,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 class CommittedReport(Report, frozen=True, kw_only=True):
-    """A report on a batch that has a commit, on the branch or waiting for it."""
+    """A report on a batch that has a commit."""
 
     target: str
     base: Base
@@ -241,18 +241,21 @@ class CommittedReport(Report, frozen=True, kw_only=True):
 
 
 def has_commit(report: Report) -> TypeGuard[CommittedReport]:
-    """Return true if the batch has a commit, and with it a target, a base and a tree."""
+    """Return True if the report has a commit, tree, target and base."""
     return None not in (report.commit, report.tree, report.target, report.base)
 
 
 def waits_for_its_agent(report: Report) -> bool:
-    """Return true if a person has sent the proposal back, and no answer has come."""
+    """Return True if a proposal was sent back and not answered yet."""
     review = report.review
     return report.state == "proposed" and review is not None and review.state == "changes_requested"
 
 
 def kind_of(report: Report, before: Report | None = None) -> EventKind | None:
-    """Return the kind of the event by which a batch came to this state, from the one before."""
+    """Return the kind of event that brought a batch to this state.
+
+    `before` is the report that this one replaces.  None where the state is no event.
+    """
     if report.boarded:
         return "boarded"
     if report.state == "proposed" and before and before.boarded:

@@ -70,7 +70,10 @@ def _may_hold(text: str) -> bool:
 
 
 def in_diff(diff: str) -> list[Problem]:
-    """A problem for each line that a whole diff adds and that holds a secret, with its place."""
+    """Return a problem for each added line that holds a secret.
+
+    `diff` has to be whole.
+    """
     if not _may_hold(diff):
         return []
     lines: list[str] = gate().secrets({"diff": diff}, {})
@@ -82,13 +85,18 @@ def in_diff(diff: str) -> list[Problem]:
 
 
 def in_text(text: str, what: str) -> list[Problem]:
-    """The same for a text that is about to be kept, such as a commit message; `what` names it."""
+    """Return a problem for each line of a text that holds a secret.
+
+    The text is about to be kept, such as a commit message; `what` names it.
+    """
     return [_problem(f"{what}, line {number}: looks like {kind}") for number, kind in _kinds(text)]
 
 
 def in_bytes(changes: Iterable[FileChange]) -> list[Problem]:
-    """A problem for each binary file that gets a secret between its other bytes, which no diff
-    shows."""
+    """Return a problem for each binary file that gets a secret.
+
+    No diff shows these.
+    """
     return [
         _problem(f"{change.path} holds what looks like {kind}")
         for change in changes
@@ -103,8 +111,11 @@ def _kinds_among(data: bytes) -> set[str]:
 
 
 def in_header(header: Header, name: str) -> list[Problem]:
-    """A problem for each value of a front matter, and for the name that gives an id in its place,
-    that holds a secret: they end in refs, commits, reports and other batches' reports."""
+    """Return a problem for each value of a front matter that holds a secret.
+
+    The `name` counts, too: it gives an id where there is none.  All of them end in refs, commits,
+    reports and other batches' reports.
+    """
     fields = Header.__struct_fields__
     values = {key: value for key in fields if (value := getattr(header, key))}
     return [
@@ -134,7 +145,10 @@ def file_name(name: str) -> str:
 
 
 def begun(text: str) -> str | None:
-    """Return the kind of secret that a text, which may be cut, holds the beginning of."""
+    """Return the kind of secret whose beginning a text holds.
+
+    The text may be cut, and a secret with it.
+    """
     return "a token's beginning" if _BEGUN.search(text) else None
 
 
@@ -169,7 +183,10 @@ def _text(text: str) -> str:
 
 
 def _leave_out(lines: list[str], indices: Iterable[int], of_key: re.Pattern[str]) -> None:
-    """Leave out the lines of a key's body, in this order, to the line that ends it."""
+    """Replace the lines of a key's body, up to the line that ends it.
+
+    `indices` are the lines in the order to go through.
+    """
     for index in indices:
         line = lines[index]
         if not of_key.fullmatch(line):

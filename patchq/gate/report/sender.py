@@ -47,7 +47,7 @@ def without_trailer(message: str) -> str:
 def with_header(
     data: bytes, keys: Mapping[str, Any], fallback: Mapping[str, str | None] = {}
 ) -> tuple[bytes, list[str]]:
-    """Return the response with these keys in its front matter, and those that it had otherwise.
+    """Return the response with these keys in its front matter, and those replaced.
 
     `fallback` counts where neither the keys nor the front matter name a sender.  What cannot be
     opened stays as it is: the queue refuses it.
