@@ -116,7 +116,7 @@ class HookFile(Struct, frozen=True):
 
 
 def places(directory: Path) -> Iterator[HookFile]:
-    """Yield the files where git looks for each of the hooks, in every work tree."""
+    """Yield the files where git looks for each hook, in every work tree."""
     roots = [
         Path(line.removeprefix("worktree "))
         for line in _git(directory, "worktree", "list", "--porcelain").splitlines()

@@ -68,9 +68,9 @@ _MEMORY_SECONDS = 60.0  # an answer holds so long
 
 
 def seen(path: str, visible: Iterable[str] = ()) -> list[str]:
-    """Return the places that a hook with this PATH sees (`+…`), and those hidden in them (`-…`).
+    """Return the places that a hook sees (`+…`), and the hidden ones (`-…`).
 
-    `visible` are absolute."""
+    `path` is its PATH.  `visible` are absolute."""
     return list(_seen(path, tuple(visible), int(monotonic() // _MEMORY_SECONDS)))
 
 
@@ -89,8 +89,7 @@ def _seen(path: str, visible: tuple[str, ...], when: int) -> Sequence[str]:
 
 
 def binds(seen: Iterable[str], opened: list[int]) -> tuple[list[str], list[str]]:
-    """Return bwrap's words that show and hide the places, and the directories to be made read-only
-    after that.
+    """Return bwrap's options for the places, and the directories to make read-only.
 
     Small files of `/etc` are copied, as a mount takes longer: `opened` gets their descriptors.
     What does not exist is left out."""
@@ -140,9 +139,10 @@ def home_directories() -> tuple[str, ...]:
 
 
 def unfit(place: str, own: Iterable[Path]) -> str | None:
-    """Return the reason why hooks may not see an absolute path, as a clause behind it, if any.
+    """Return the reason why hooks may not see a path, or None.
 
-    `own` are the git directory and the queue."""
+    `place` is absolute; `own` are the git directory and the queue.  The reason is a clause that
+    follows the path."""
     real = os.path.realpath(place)
     gates = [os.path.realpath(gate) for gate in own]
     reasons = (

@@ -53,7 +53,7 @@ class Notifier:
                 self._soon(step, report, kind_of(report))
 
     def follow(self, steps: Steps, before: Report | None, report: Report) -> None:
-        """Have the hooks run soon that hear of a rewritten report, or keep in step with it."""
+        """Schedule the hooks that hear of a report's change, or keep in step."""
         kind, last = kind_of(report, before), before and (before.state, before.commit)
         changed = before is None or kind_of(before) != kind
         for step in steps.following:
@@ -62,7 +62,7 @@ class Notifier:
                 self._soon(step, report, kind)
 
     def runs(self, most: int) -> list[tuple[str, HookRun]]:
-        """Take runs that have ended and were not asked for yet, each with its batch's id."""
+        """Take at most `most` ended runs, each with its batch's id."""
         return [self._runs.popleft() for _ in range(min(most, len(self._runs)))]
 
     def _soon(self, step: Step, report: Report, kind: EventKind | None) -> None:

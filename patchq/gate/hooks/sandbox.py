@@ -1,4 +1,4 @@
-"""Run a hook in a sandbox made by bubblewrap, or as a plain process below a `supervisor`.
+"""Run a hook in bubblewrap's sandbox, or as a plain process below a `supervisor`.
 
 The sandbox is made in two steps.  An outer `bwrap` gives the daemon's own shell a file system in
 memory, of limited size; the shell lays it over the work tree (`mount -t overlay`).  An inner one
@@ -220,7 +220,10 @@ def _has_user_namespaces() -> bool:
 
 
 def _user(user: int, group: int, *more: str) -> tuple[str, ...]:
-    """Return the words for a user namespace, without which only root gets the other ones."""
+    """Return bwrap's options for a user namespace, if the system has them.
+
+    Without one, only root gets the other namespaces.
+    """
     if not _has_user_namespaces():
         return ()
     return ("--unshare-user", *more, "--uid", str(user), "--gid", str(group))
@@ -314,7 +317,7 @@ def _sandboxes(root: Path) -> bool:
 def try_out(
     own: Path, argv: Sequence[str], path: str, shown: Sequence[str], *, sandboxed: bool
 ) -> HookExit:
-    """Run a command as a hook with this PATH, in a work tree without files in `own`."""
+    """Run a command as a hook, in a work tree without files in `own`."""
     room, tree = own / "room", own / "tree"
     for place in (room / "home", tree / ".git"):
         place.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,10 @@
-"""Keep work trees for hooks from one candidate to the next, as what a move costs is what differs.
+"""Work trees for hooks, kept from one candidate to the next.
 
-A hook runs in a slot: a directory with a work tree, locked by one process.  The tree is a git work
-tree with a private repository: the objects of the real one by `objects/info/alternates`, those that
-are not written yet in its own files, HEAD detached at the candidate, the index up to date.  Nothing
-leads back: no remote, no ref of the real repository.
+So a move to the next candidate costs what differs.  A hook runs in a slot: a directory with a work
+tree, locked by one process.  The tree is a git work tree with a private repository: the objects of
+the real one by `objects/info/alternates`, those that are not written yet in its own files, HEAD
+detached at the candidate, the index up to date.  Nothing leads back: no remote, no ref of the real
+repository.
 
 A hook in the sandbox sees the tree through an overlay, so it stays as it is.  A plain one writes
 into it, so it is made anew after that.  The file `shown` names the tree that the slot holds; it is

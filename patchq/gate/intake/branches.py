@@ -70,7 +70,7 @@ def known(root: Path) -> dict[str, Head]:
 
 
 def matching(context: RepoContext) -> dict[str, str]:
-    """Return the tips of the branches that are handed in when they move, by their names.
+    """Return the tips of the branches that are taken when they move, by name.
 
     Targets, and patchq's own branches, never are.
     """
@@ -101,7 +101,7 @@ def last(context: RepoContext, head: Head) -> Report | None:
 
 
 def standing(context: RepoContext) -> Iterator[dict[str, str | None]]:
-    """Yield the state of each branch of the configuration, with its batch, reason and cure.
+    """Yield the state of each configured branch, with its batch, reason and cure.
 
     `taken`, `waits`, `turned away`, or `gone` while its batch waits.
     """
@@ -268,7 +268,7 @@ class BranchIntake:
         _LOG.info("the branch %s is handed in as %s", name, dropped)
 
     def _note(self, session: Session, name: str, head: Head | None) -> None:
-        """Know this of a branch, or nothing any more, from now on and after a crash."""
+        """Record the state of a branch durably; None removes it."""
         if self._known.get(name) == head:
             return
         kept = {other: it for other, it in self._known.items() if other != name}

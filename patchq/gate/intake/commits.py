@@ -84,7 +84,7 @@ def of_branch(context: RepoContext, name: str, target: str) -> Range:
 
 
 def uncommitted(repo: Repository, name: str) -> Iterator[Checkout]:
-    """Yield the work trees of the branch with changes, or new files, that are not committed."""
+    """Yield the branch's work trees that have uncommitted changes or new files."""
     for checkout in registered(repo, f"refs/heads/{name}"):
         changes = ("status", "--porcelain", "--untracked-files=normal")
         if not checkout.unseen and checkout.git.output(*changes):
@@ -97,9 +97,9 @@ def of_commit(context: RepoContext, id: str, target: str) -> Range:
 
 
 def of_worktree(context: RepoContext, directory: Path, target: str) -> Range:
-    """Return the change of a work tree since it left the target, committed or not.
+    """Return the change of a work tree since it left the target.
 
-    Files that git ignores stay out; raises `UsageError`.
+    It has uncommitted work, too, but no file that git ignores.  Raises `UsageError`.
     """
     repo, place = context.repo, Path(os.path.realpath(directory))
     found = [it for it in registered(repo) if not it.unseen and place.is_relative_to(it.workdir)]
@@ -194,10 +194,10 @@ def _target_tip(context: RepoContext, target: str) -> str:
 
 
 def _written(checkout: Checkout, head: str) -> str:
-    """Return a commit of all that is in a work tree and not ignored, on its HEAD.
+    """Return a new commit on HEAD of all files in the work tree.
 
-    It is made on a copy of the index.  Its objects stay in the repository until git's next
-    housekeeping, as those of `git add` do.
+    Ignored files stay out.  It is made on a copy of the index.  Its objects stay in the repository
+    until git's next housekeeping, as those of `git add` do.
     """
     for name in ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"):
         if (checkout.gitdir / name).exists():
@@ -241,7 +241,10 @@ def as_response(
 
 
 def outsized(session: Session, change: Range) -> Problem | None:
-    """Return the problem of too many files, or too large ones, before any is read."""
+    """Return the problem of too many or too large files, or None.
+
+    No content is read for it.
+    """
     changes = session.repo.changes(change.base, change.result)
     new = (
         (path, after[1]) for path, (_, after) in changes.items() if after and after[0] != SUBMODULE
@@ -265,7 +268,7 @@ def _together(messages: list[str]) -> str:
 def diff_response(
     repo: Repository, rules: PlanRules, start: str, end: str, keys: Mapping[str, object]
 ) -> bytes | Problem:
-    """Return the response that leads from one commit to another, or the problem with it."""
+    """Return the response that turns one commit into another, or a problem."""
     for path, sides in repo.changes(start, end).items():
         if any(leaf[0] == SUBMODULE for leaf in sides if leaf):
             return Problem(

@@ -1,4 +1,4 @@
-"""Git's talk with its `proc-receive` hook, and what the options of such a push say.
+"""The protocol of git's `proc-receive` hook, and the options of a push.
 
 The hook reads what is pushed and answers for each ref, in lines that begin with their length
 (`git help githooks`, under proc-receive; `git help protocol-common`, under pkt-line).
@@ -62,7 +62,7 @@ def hear(reader: BinaryIO, writer: BinaryIO) -> Push:
 
 
 def answer(writer: BinaryIO, push: Push, reason: str | None) -> None:
-    """Tell git that all of it is done, or why it is not, in one line."""
+    """Report each ref to git as done, or as refused for the reason."""
     for command in push.commands:
         answer = f"ng {command.ref} {reason[:_MOST_REASON]}" if reason else f"ok {command.ref}"
         _put(writer, answer.encode("utf-8", "surrogateescape"))

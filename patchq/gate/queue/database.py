@@ -1,4 +1,4 @@
-"""The seam to a database, and the tables of a queue, which SQLite and PostgreSQL take alike.
+"""The interface to a database, and a queue's tables, for SQLite and PostgreSQL.
 
 A response is `waiting` (in a cluster), `claimed`, `held`, `ending` (held, and a session means to
 end it), `ended` or `gone` (behind retention).  Its papers are `body`, `report`, `page`, `intended`,
@@ -163,7 +163,7 @@ def storable(text: str) -> str:
 
 
 def known_id(id: str) -> str:
-    """Return the id, or an empty one where no database takes it, or no batch can have it."""
+    """Return the id, or an empty one if no batch can have it."""
     return id if storable(id) == id and valid(id) else ""
 
 
@@ -191,14 +191,17 @@ class KnownBatches:
         )
 
     def ids(self) -> list[str]:
-        """Return the batches that have a report, in the order of their verdicts, held ones last."""
+        """Return the ids of batches with a report, in the order of verdicts.
+
+        Held ones come last.
+        """
         return self.store.column(
             "select id from responses where state in ('ended', 'held', 'ending')"
             " order by case state when 'ended' then 0 else 1 end, ending, id"
         )
 
     def older(self, limit: float, most: int) -> list[str]:
-        """Return the oldest batches whose last state is from before that time, and none waits."""
+        """Return the oldest batches that ended before `limit`, waiting proposals excepted."""
         return self.store.column(
             "select id from responses where ending < :number and state = 'ended'"
             " and ended < :limit and proposed is null order by ending limit :most",

@@ -1,4 +1,4 @@
-"""The queue's protocol on the store, with the inbox and what is shown as plain files.
+"""The queue's protocol on the store, with inbox and results as plain files.
 
     inbox/NAME -> active/TOKEN.NAME, a row -> an id -> intended | flush | the ref moves | flush |
     verdict, event and counts in one transaction -> files in done/ or rejected/ -> shown
@@ -169,7 +169,10 @@ class StoreQueue(QueueEngine):
     # What is in hand.
 
     def in_hand(self, id: str | None = None) -> list[Pending]:
-        """Return what was claimed and has no verdict, or will get this id, the oldest first."""
+        """Return the claims without a verdict, oldest first.
+
+        With an `id`, only those that have it or will get it.
+        """
         found, doing = [], lock.activities(self.root)
         for number, token, name, own in self.store.all(
             "select number, token, name, id from responses where state = 'claimed' order by number"
@@ -204,7 +207,7 @@ class StoreQueue(QueueEngine):
         return super().recover()
 
     def _enter_lost(self) -> None:
-        """Enter each response in active/ that has no row, and remove what belongs to no batch."""
+        """Enter responses in active/ without a row, and remove files of no batch."""
         for name in self.outbox.active.names():
             whole = name.removesuffix(".tmp")
             id, token = whole.removesuffix(PAGE).removesuffix(REPORT), spool.token_of(whole)
@@ -282,7 +285,10 @@ class StoreQueue(QueueEngine):
     def batches(
         self, which: str = "state in ('held', 'ending', 'ended')", **values: object
     ) -> Iterator[BatchFiles]:
-        """Give what there is to show of each batch with a report, or of these."""
+        """Yield the files to show of the batches that `which` selects.
+
+        It is a condition in SQL; by default, each batch that has a report.
+        """
         for number, token, name, id, problem, state in self.store.all(
             "select number, token, name, id, problem, case when state in ('held', 'ending')"
             " then 'held' when state = 'gone' then state else verdict end from responses"
@@ -388,6 +394,6 @@ class StoreQueue(QueueEngine):
 
 
 def store_queue(queue: object) -> StoreQueue:
-    """Return the queue of a command that writes, which is one of files on every machine."""
+    """Return the queue as the `StoreQueue` that every writing command has."""
     assert isinstance(queue, StoreQueue)
     return queue

@@ -44,7 +44,7 @@ class Event(TypedDict):
 
 
 def differs(before: Report | None, after: Report) -> bool:
-    """Return true if the step from one report on a batch to the next is an event.
+    """Return True if the step from one report to the next is an event.
 
     Each request for changes is one.
     """
@@ -151,7 +151,7 @@ class Events:
         return list(map(_event, rows))
 
     def newest(self, most: int) -> tuple[list[Event], int]:
-        """Return the last events, the oldest of them first, and how many came before them."""
+        """Return the last events, oldest first, and the number before them."""
         database = self._open()
         if database is None:
             return [], 0

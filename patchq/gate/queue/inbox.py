@@ -108,8 +108,10 @@ class Inbox:
         return max(0.01, first + self._settle_seconds - time.monotonic())
 
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
-        """Add a response under that name, or a free one like it, which is returned; of what cannot
-        be added nothing stays."""
+        """Add a response under the name, or a free one like it; return it.
+
+        Nothing stays of a response that cannot be added.
+        """
         inbox, token = self.folder.fd, tokens.next()
         temporary = f".{token}.tmp"
         try:
@@ -236,7 +238,7 @@ def snapshot(folder: int, name: str, limit: int) -> Snapshot:
 def claim_of(
     token: str, name: str, data: bytes, size: int, problem: Problem | None = None, **more: Any
 ) -> Claim:
-    """Return the claim of a response with this content, or of a request without an answer."""
+    """Return the claim of a response, or of a request without an answer."""
     source = Source(name, sha256(data).hexdigest(), size)
     asks = name.endswith(REQUEST) and not problem and more.get("generation") is None
     return Claim(token, source, data, problem, **{"request": asks, **more})

@@ -113,7 +113,7 @@ class QueueEngine(KnownBatches, ABC):
         return None
 
     def mark(self, marks: Mapping[str, str]) -> None:
-        """Note durably where the marks of proposals are, for the next process that serves them."""
+        """Record the marks of proposals durably, for the next process that serves them."""
 
     @abstractmethod
     def _me(self) -> int:

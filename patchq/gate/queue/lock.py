@@ -1,4 +1,4 @@
-"""Who empties the inbox, and what is done with responses that have no verdict yet.
+"""The owner of the inbox, and the progress of responses without a verdict.
 
 The queue's lock belongs to whoever empties the inbox.  The kernel's `flock` is the truth, since it
 ends with its process however that dies.  What the file says is for people only, who holds it or of
@@ -68,7 +68,7 @@ class Ended(Struct, frozen=True):
 
 
 class Lock:
-    """An exclusive lock on a file, which is made when it is missing and never deleted."""
+    """An exclusive lock on a file, created if missing and never deleted."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -96,7 +96,10 @@ class Lock:
         self._fd = fd
 
     def lost(self) -> bool:
-        """Return true if the lock is held on a file that others would not lock any more."""
+        """Return True if the lock is held on a removed or replaced file.
+
+        Others would not lock that file any more.
+        """
         try:
             return self._fd is not None and not os.path.samestat(
                 os.fstat(self._fd), os.lstat(self._path)
@@ -135,7 +138,10 @@ def lock_owner(root: Path) -> Owner | None:
 
 
 def last_words(root: Path) -> Ended | None:
-    """Return the fault that ended the last work on the queue, if no process works there since."""
+    """Return the fault that ended the last work on the queue, or None.
+
+    It is None, too, if a process has worked there since.
+    """
     with (
         suppress(OSError, MsgspecError),
         opened(root / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd,
@@ -155,7 +161,10 @@ def _read(path: Path) -> Owner:
 
 
 class Activity(Struct, frozen=True):
-    """The work on a batch, since when (seconds since the epoch), and the hook that it waits for."""
+    """The work on a batch, and the hook that it waits for.
+
+    `since` is in seconds since the epoch.
+    """
 
     batch: str
     stage: Stage
@@ -207,8 +216,10 @@ class Hand:
 
 
 class Pending(Struct, frozen=True):
-    """A response without a verdict, by the id that it will get as far as that is known: it waits in
-    the inbox, or is in hand; since when, and what is done with it."""
+    """A response without a verdict, in the inbox or in hand.
+
+    `id` is the one that it will get, as far as that is known.  `doing` is the work on it.
+    """
 
     id: str
     name: str
@@ -260,12 +271,12 @@ def _long(seconds: float) -> str:
 
 
 def stem_id(name: str) -> str:
-    """The id that a response gets which gives itself none, from the name of its file."""
+    """Return the default id of a response, from its file's name."""
     return batch_id(PurePath(response_name(name)).stem)
 
 
 def activities(root: Path) -> list[Activity]:
-    """Return the work of the process that has the queue's lock, as far as it is known."""
+    """Return the known work of the process that has the queue's lock."""
     owner = lock_owner(root)
     if owner is None:
         return []
@@ -310,7 +321,10 @@ def _head(path: Path) -> bytes:
 
 
 def own_id(data: bytes) -> str | None:
-    """Return the id in a response's front matter, as far as its first lines tell."""
+    """Return the id in a response's front matter, or None.
+
+    Only the first bytes are searched.
+    """
     opening, _, rest = data[:_HEADER_BYTES].partition(b"\n")
     found = _ID.search(rest.partition(b"\n---")[0]) if opening.rstrip() == b"---" else None
     return batch_id(found[2].decode("utf-8", "replace")) if found else None

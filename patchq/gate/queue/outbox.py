@@ -68,7 +68,7 @@ class Outbox:
         return {"held": self.active, "rejected": self.rejected}.get(batch.state, self.done)
 
     def show(self, batch: BatchFiles) -> None:
-        """Write the files of a batch, as far as they are not there, or remove them."""
+        """Write the missing files of a batch, or remove those of a gone one."""
         if batch.state == "gone":
             self._remove(batch)
             return

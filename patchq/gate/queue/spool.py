@@ -127,7 +127,7 @@ class Folder:
 
     @property
     def grant(self) -> int:
-        """Return the group's permissions for files in it, if the directory gives its group on."""
+        """Return the group's permissions for new files, 0 without the set-group-id bit."""
         return self.mode & 0o060 if self.mode & stat.S_ISGID else 0
 
     def names(self) -> list[str]:
@@ -293,20 +293,22 @@ def claimed(token: str | None) -> float | None:
 
 
 def token_of(name: str) -> str | None:
-    """Return the claim whose response is in active/ under this name, if there is one."""
+    """Return the token of the response with this name in active/, or None."""
     match = _TOKEN.fullmatch(name)
     return match[1] if match else None
 
 
 def valid(id: str) -> bool:
-    """Return true if the text may be an id, and so a part of file names."""
+    """Return True if the text can be an id, and part of file names."""
     plain = bool(id) and not id.startswith(".") and {"/", "\0", "\n"}.isdisjoint(id)
     return plain and len(os.fsencode(id)) <= MAX_ID_BYTES
 
 
 def extension(name: str | None) -> str:
-    """The suffix of a response's file name if it is plain and short, else `.txt`;
-    a report that was made from git alone knows no name."""
+    """Return the suffix of a response's file name, or `.txt`.
+
+    Only a plain and short suffix is kept.  A report that was made from git alone knows no name.
+    """
     match = _SUFFIX.fullmatch(response_name(name or ""))
     return match[1] if match else ".txt"
 

@@ -63,11 +63,11 @@ def unwatched(target: str, size: int, trial: Trial) -> None: ...
 
 
 class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
-    """Have proposals of one target board, and land their train, unless that is not waited for.
+    """Have proposals of one target board, and land their train.
 
-    Of a single one perhaps chosen edits alone.  `stack` takes what it is on top of along.  `seen`
-    has the commits of their branches that the person has looked at; `by` is who accepts, by
-    default the repository's identity.
+    `only` and `without` choose edits of a single proposal.  `stack` takes what it is on top of
+    along.  Without `wait` the train is not waited for.  `seen` has the commits of their branches
+    that the person has looked at; `by` is who accepts, by default the repository's identity.
     """
 
     ends: ClassVar = "accepted"
@@ -190,7 +190,7 @@ def _only_whole(session: Session, report: CommittedReport) -> Problem:
 def _with_choice(
     report: Report, before: Sequence[EditOutcome], after: Sequence[EditOutcome]
 ) -> Decided:
-    """Return a proposal with chosen edits, and what the choice brings back and takes along."""
+    """Return the proposal, with edits that the choice brings back or takes along."""
     back, along = brought_back(before, after), taken_along(before, after)
     return Decided(report, back=tuple(back), along=tuple(along))
 
@@ -270,7 +270,7 @@ def let_follow(session: Session) -> None:
 
 @dataclass
 class Train:
-    """The proposals that have boarded for a target, until each has landed or was left out."""
+    """The proposals boarded for a target, until each landed or was left out."""
 
     session: Session
     target: str
@@ -361,7 +361,7 @@ class Train:
     def _member(
         self, report: CommittedReport, tips: Tips, before: Sequence[str]
     ) -> Member | tuple[Problem, ...]:
-        """Return the proposal on the end of the chain, or why it cannot be there."""
+        """Return the proposal as the chain's next member, or the problems with it."""
         session, id, target = self.session, report.id, report.target
         tip, branch = tips.of(target), session.branches.tip(records.branch(id))
         seen = session.repo.ref_target(records.BOARDED + id)

@@ -1,4 +1,4 @@
-"""Work that is still being written, beside what waits and what others write (`status --ahead`).
+"""Unfinished work, compared with proposals and other unfinished work (`status --ahead`).
 
 Each work tree, committed or not, and each branch that is taken when it moves is compared as the
 proposal that it would be with those that wait for review, those that are held and with one another.
@@ -87,7 +87,7 @@ def ahead(context: Session) -> dict[str, Any]:
 
 
 def _works(context: RepoContext, tip: str) -> tuple[list[Work], int]:
-    """Return the works with something of their own, and how many were not looked at."""
+    """Return the works with changes of their own, and the number not looked at."""
     repo = context.repo
     places: list[Checkout | str] = [
         it for it in registered(repo) if not it.unseen and not records.is_branch(it.branch)
@@ -116,7 +116,10 @@ def _uncommitted(at: Checkout | str) -> list[str]:
 def _work(
     context: RepoContext, tip: str, at: Checkout | str, dirty: Sequence[str]
 ) -> Iterator[Work]:
-    """Yield what a branch, or a work tree with its uncommitted files, has beside the target."""
+    """Yield the work of a branch or work tree since it left the target.
+
+    A work tree's uncommitted files are part of it.
+    """
     repo, branch = context.repo, at.branch if isinstance(at, Checkout) else at
     place = at.workdir if isinstance(at, Checkout) else None
     if isinstance(at, Checkout) and not branch:

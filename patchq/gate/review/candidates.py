@@ -138,7 +138,7 @@ def changes_of(session: Session, member: Member) -> dict[str, Any]:
 
 
 def is_same(session: Session, report: CommittedReport, seen: str, branch: str) -> bool:
-    """Return True if patchq has rebuilt what was seen, and the change is the same."""
+    """Return True if patchq rebuilt what was seen, with the same change."""
     own = branch == report.commit
     return own and _content(session, seen) == _content(session, branch)
 

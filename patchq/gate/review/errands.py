@@ -1,4 +1,4 @@
-"""Commands on a batch as values, which are carried out here or sent to the worker of its branch.
+"""Commands on a batch as values, carried out here or by its branch's worker.
 
 One machine carries them out itself; in a cluster the worker does that serves the branch, and its
 answer comes back.  Words and answers are JSON.  A command that is carried out again, since its
@@ -35,7 +35,7 @@ def can_take_back(report: Report) -> bool:
 
 
 class TakeBack(Struct, frozen=True, tag_field="verb", tag="take-back"):
-    """Take the last decision on a change back, as long as nothing followed from it.
+    """Take back the last decision on a change, if nothing followed from it.
 
     That is an acceptance that waits for its train, a request for changes without an answer, or a
     discard.

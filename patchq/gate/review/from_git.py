@@ -68,7 +68,7 @@ def _partial_report(context: RepoContext, id: str, past: Past) -> tuple[Report, 
 
 
 def missing(context: RepoContext, known: Iterable[str]) -> list[Report]:
-    """Return the reports of other batches than the `known` ones that git has, newest first."""
+    """Return git's reports of batches that are not `known`, newest first."""
     names = (history.ids(context.repo) | history.landed_commits(context).keys()) - set(known)
     if not names:
         return []

@@ -75,7 +75,7 @@ _Refs = tuple[str | None, ...]
 
 @dataclass
 class _Looked:
-    """Refs that a process has looked at, so that it looks again only at those that moved."""
+    """Refs as this process last saw them, to find those that moved."""
 
     refs: dict[str, _Refs] = field(default_factory=dict)
     """The refs of each proposal, its acceptance, and where its branch is checked out."""
@@ -95,7 +95,7 @@ class _Looked:
         return sorted((id for id in todo if rest or id in own), key=lambda id: id not in own)
 
     def place(self, there: Board, id: str) -> _Refs:
-        """Return the tip of a proposal's target, and the refs of it and of the one below it."""
+        """Return a proposal's target tip, its refs, and those of the one below."""
         own = there.get(id)
         target = self.tips.get(own.target) if own else None
         if own is None or own.on is None:
@@ -109,11 +109,11 @@ _looked: WeakKeyDictionary[Repository, _Looked] = WeakKeyDictionary()
 
 
 def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool:
-    """Put down what was done by plain git, have what waits follow its target, and name who collides
-    with whom; True if that is done, as far as it can be now.
+    """Record what plain git did, restack waiting proposals, and name their overlaps.
 
-    Nothing is read twice while no branch moves.  What only follows its target comes last, and is
-    left for another time without `rest`; so is what remains after about so many `seconds`.
+    Return True if that is done, as far as it can be now.  Nothing is read twice while no branch
+    moves.  What only follows its target comes last, and is left for another time without `rest`; so
+    is what remains after about so many `seconds`.
     """
     if session.branches.away:
         return True  # what was fetched last may be old; they are looked at again
@@ -171,10 +171,10 @@ class _Step(Struct, frozen=True):
 
 
 def follow(session: Session, ids: Collection[str] | None = None) -> dict[str, str]:
-    """Make these proposals (all) again on the tips of their targets, or say why that fails.
+    """Rebuild these proposals on the tips of their targets, or report the failure.
 
-    Return the commits of those that were made again.  What has boarded belongs to its train, if
-    the forge does not merge it.
+    By default, all.  Return the commits of those that were rebuilt.  What has boarded belongs to
+    its train, if the forge does not merge it.
     """
     steps = list[_Step]()
     boarded = {} if session.config.merges_there else session.repo.refs(records.BOARDED)
@@ -193,7 +193,10 @@ def follow(session: Session, ids: Collection[str] | None = None) -> dict[str, st
 def with_edits(
     session: Session, report: CommittedReport, choice: Choice
 ) -> CommittedReport | tuple[Problem, ...]:
-    """Make a proposal anew with these of its edits alone, or return why that cannot be."""
+    """Rebuild a proposal with the chosen edits alone, or return the problems.
+
+    Raises `Busy` if the proposal changed meanwhile.
+    """
     decision = _decided(report, session, choice)
     if not decision.commit:
         return errors_of(decision)
@@ -284,8 +287,10 @@ def _decided(report: CommittedReport, session: Session, choice: Choice) -> Decis
 
 
 def _on_new_ground(decision: Decision, session: Session) -> Decision:
-    """The decision with the commit below the batch now for its base, where that gives the
-    same tree: the one below it before is in no history any more, and git may give it up."""
+    """Return the decision based on the tip, if that gives the same tree.
+
+    The base before is in no history any more, and git may delete it.
+    """
     base, repo = decision.base, session.repo
     if base is None or base.how == "declared" or repo.is_ancestor(base.commit, decision.tip):
         return decision
@@ -361,8 +366,10 @@ def _carry_out(
 
 
 def _beside(step: _Step, now: Report | None, session: Session) -> Report:
-    """The report as it is to be, with what others wrote there since it was looked at: the
-    collisions with other batches, and what people ask for."""
+    """Return the updated report, with what others wrote there meanwhile.
+
+    They are the overlaps with other batches, and what people ask for.
+    """
     if now is None:
         return step.updated
     own = (PENDING_CONFLICT, CHANGES)

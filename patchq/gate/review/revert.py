@@ -120,7 +120,7 @@ def _on_target(session: Session, report: CommittedReport) -> str:
 
 
 def _undone_by(session: Session, commit: str, tip: str) -> str | None:
-    """The later commit that says it takes this one back, and was not taken back itself."""
+    """Return the later commit that reverts this one, and was not reverted itself."""
     void: set[str] = set()
     for later in session.repo.commits(tip, commit, _MOST_COMMITS):
         for reverted in () if later.oid in void else _REVERTS.findall(later.message):
@@ -147,7 +147,10 @@ def _response(gate: Session, id: str, target: str, commit: str) -> bytes | Probl
 
 
 def _start(session: Session, id: str, commit: str) -> str | Problem:
-    """Return the commit before the batch's own, and before those that a person put on top of it."""
+    """Return the parent of the batch's own commit, or the problem.
+
+    Commits that a person put on top are passed over.
+    """
     repo, start = session.repo, commit
     for _ in range(_MOST_COMMITS):
         named, parents = history.trailers(repo, start).get("Patchq-Batch", []), repo.parents(start)

@@ -57,7 +57,7 @@ class Comparison(Struct, frozen=True):
 
 
 def rounds(context: RepoContext, report: Report) -> list[CommittedReport]:
-    """Return the proposals that a change answers, one after the other, the first of them first."""
+    """Return the earlier proposals that a change answers, oldest first."""
     found: list[CommittedReport] = []
     at: Report | None = report
     while at and at.retry.of and len(found) < _MOST_ROUNDS:
@@ -68,7 +68,7 @@ def rounds(context: RepoContext, report: Report) -> list[CommittedReport]:
 
 
 def since(context: RepoContext, report: Report, earlier: CommittedReport) -> Comparison | None:
-    """Return what a change has beside an earlier round, but for what came with its target.
+    """Return a change's difference from an earlier round, without its target's changes.
 
     The earlier result is merged onto the parent of the later one, and compared with that.
     """
@@ -85,7 +85,7 @@ def since(context: RepoContext, report: Report, earlier: CommittedReport) -> Com
 
 
 def compare(context: RepoContext, report: Report) -> Comparison | None:
-    """Return the changes of a batch, with commits that a person added to its branch.
+    """Return a batch's changes, with commits that a person added to its branch.
 
     None where its commit is not there any more.
     """
@@ -255,7 +255,7 @@ def _text(line: bytes, carriage: bool = False) -> str:
 
 
 def near(kept: Sequence[bool]) -> list[bool]:
-    """Return for each row if one that is kept is on it or near it."""
+    """Return, for each row, True if it is kept or near a kept one."""
     found = [False] * len(kept)
     for at, is_kept in enumerate(kept):
         if is_kept:
@@ -265,7 +265,10 @@ def near(kept: Sequence[bool]) -> list[bool]:
 
 
 def folded(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the rows near a change, as many as are shown, and a fold for several others."""
+    """Yield the rows near a change, and a fold for several others.
+
+    At most `_MOST_ROWS` are shown.
+    """
     shown = near([row.kind != "same" for row in rows])
     for at, count in enumerate(accumulate(shown)):
         shown[at] &= count <= _MOST_ROWS
@@ -282,7 +285,7 @@ def folded(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 class _Owners:
-    """The edits of one file, and where their quotes are in the text before it."""
+    """The edits of one file, and the places of their quotes before the change."""
 
     def __init__(self, edits: Sequence[EditOutcome], since: Sequence[LineHunk]) -> None:
         self.ids = tuple(edit.id for edit in edits)
@@ -296,8 +299,11 @@ class _Owners:
                 self._others.append(edit.id)
 
     def _of(self, first: int, end: int) -> tuple[str, ...]:
-        """The edits whose quote has lines of the run, else those whose quote borders on it, else
-        those that have no place on the base."""
+        """Return the ids of the edits that own a run of lines.
+
+        They are those whose quote has lines of the run, else those whose quote borders on it, else
+        those that have no place on the base.
+        """
         near = [(a, id) for a, id in self._placed if a[0] <= end and first <= a[1]]
         over = [id for (start, stop), id in near if start < end and first < stop]
         return tuple(over or [id for _, id in near] or self._others)
@@ -337,7 +343,7 @@ def _places(old: Sequence[bytes], new: Sequence[bytes], a0: int, b0: int) -> Ite
 
 
 def _alike(old: Sequence[bytes], new: Sequence[bytes]) -> list[Lines]:
-    """The pairs of lines that share most words, taken in their order on both sides."""
+    """Return the pairs of lines that share most words, in order on both sides."""
     ours, theirs = ([frozenset(_WORDS.findall(decode(line))) for line in s] for s in (old, new))
     best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
     share = [[_shared(one, other) for other in theirs] for one in ours]

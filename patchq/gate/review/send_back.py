@@ -235,7 +235,10 @@ def _not_asked(now: CommittedReport) -> ReviewEntry | None:
 def rewrite(
     session: Session, id: str, change: Callable[[CommittedReport], ReviewEntry | None]
 ) -> Report:
-    """Put down the review that `change` makes of a proposal as it is now, durably."""
+    """Change the review of a proposal as it is now, durably.
+
+    `change` makes the new one.
+    """
     with reports.locked(session):
         now = session.queue.load(id)
         if now is None or now.state != "proposed" or not has_commit(now):
@@ -278,7 +281,7 @@ def _asked(
 
 
 def _words(comment: CommentEntry) -> tuple[object, ...]:
-    """Return the place and words by which a comment that is sent twice is known."""
+    """Return the place and words that identify a repeated comment."""
     return comment.path, comment.lines, comment.side, comment.edit, comment.text, comment.by
 
 

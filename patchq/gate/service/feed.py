@@ -1,4 +1,4 @@
-"""Feed a shared queue from this machine's inbox, and publish here what comes of it.
+"""Feed a shared queue from this machine's inbox, and publish the verdicts here.
 
 The feeder holds the lock of the local queue and claims from its inbox as the daemon does.  What it
 claims it enters into the database, and keeps until a worker somewhere gave the verdict, with which
@@ -53,7 +53,7 @@ class Feeder(Service):
         self._rest, self._looks = _FIRST_REST, inf
 
     def connect(self) -> None:
-        """Open this machine's part of the database, and take up what a process before left."""
+        """Open this machine's part of the database, and recover an earlier process's claims."""
         session = self.session
         cluster.target_of(session.config)
         database = cluster.database_of(session.config)

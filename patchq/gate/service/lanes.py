@@ -173,7 +173,7 @@ class LaneDesk(RequestDesk):
 
 
 class LaneFollowers(Followers):
-    """Proposals of the worker's lanes, and of those that it takes since something moved there."""
+    """Proposals of the worker's own lanes, and of the moved lanes it takes."""
 
     def __init__(self, queue: PostgresQueue) -> None:
         super().__init__()

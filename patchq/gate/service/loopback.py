@@ -1,4 +1,4 @@
-"""HTTP on this machine alone, with a bound on connections and on the wait for a request."""
+"""HTTP on this machine alone, with bounded connections and waits."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class Service(ABC):
         self.session = replace(self.session, hand=Hand(self.session.queue_root))
 
     def release(self, reason: BaseException | None) -> None:
-        """Let go of the queue, with a word on the fault that ends the work."""
+        """Release the queue, and record the fault, if any, that ends the work."""
         self.session.queue.release(reason if isinstance(reason, Fault) else None)
 
     def tell(self, report: Report) -> None:
@@ -232,7 +232,7 @@ class Service(ABC):
         self.session = by_tip(self.session)
 
     def _is_held(self) -> bool:
-        """Return true if no response is taken in now, and log each change of that."""
+        """Return True if no response is taken in now; log each change."""
         fault = why_held(self.session)
         reason = fault.message if fault else ""
         if reason != self._held:
@@ -260,7 +260,10 @@ def by_tip(session: Session) -> Session:
 
 
 def reloaded(session: Session, load: Callable[[], GateRules]) -> Session:
-    """Return the session under the rules of now, or the same one for wrong rules."""
+    """Return the session under the rules as they are now.
+
+    With wrong rules it stays the same, and the error is logged.
+    """
     try:
         rules = load()
         config = rules.config

@@ -1,4 +1,4 @@
-"""The end of a process that works on the queue, as another one asks for it."""
+"""Stop the process that works on a queue."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Manager:
 
 
 def _watchdog(environ: Mapping[str, str]) -> float:
-    """Return the seconds within which the manager wants to hear of this process, or 0."""
+    """Return the service manager's watchdog interval in seconds, or 0."""
     try:
         seconds = int(environ.get("WATCHDOG_USEC", "0")) / 1_000_000
         meant = int(environ.get("WATCHDOG_PID", os.getpid()))

@@ -89,7 +89,10 @@ def _options(database: str) -> dict[str, Any]:
 
 
 def connect(database: str, name: str) -> Connection[TupleRow]:
-    """A connection that commits each statement, and leaves it to `sync` to wait for the disk."""
+    """Return a connection that commits each statement, without waiting for the disk.
+
+    `sync` waits for it.
+    """
     options = {**_PATIENCE, **_options(database), "application_name": f"patchq {name}"[:63]}
     where = whereabouts(database)
     try:
@@ -124,7 +127,7 @@ def translated(statement: str) -> bytes:
 
 
 class DatabaseServer(Database):
-    """The connection of one process, made when it is needed, and a session of the queue on it."""
+    """The connection of one process, made when needed, with a queue session."""
 
     def __init__(
         self,
@@ -145,7 +148,7 @@ class DatabaseServer(Database):
 
     @property
     def lost(self) -> bool:
-        """True if there is no session (any more), and with it nothing that it owned."""
+        """Return True if there is no session now, so nothing is owned."""
         return self._connection is None or self._connection.closed or self._session is None
 
     @property
@@ -305,7 +308,7 @@ def belongs(database: DatabaseServer, repo: Repository, tip: str | None) -> None
 
 
 def noted(database: DatabaseServer) -> str | None:
-    """Return the commit with which the default target begins, if any machine has noted it."""
+    """Return the recorded first commit of the default target, or None."""
     return database.recall(_ROOT)
 
 

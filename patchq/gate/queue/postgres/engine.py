@@ -82,7 +82,7 @@ class PostgresQueue(QueueEngine):
     # Who it is.
 
     def open(self) -> None:
-        """Connect now, so that a fault which keeps it from that is raised at once."""
+        """Connect now, so that a fault is raised at once."""
         self._me()
 
     def _me(self) -> int:
@@ -172,7 +172,7 @@ class PostgresQueue(QueueEngine):
         return int(self.store.column("select count(*) from responses where state = 'waiting'")[0])
 
     def lane(self, claim: Claim) -> str:
-        """Return the branch that a person chose for a response, or that it says itself."""
+        """Return the branch that a person chose, or that the response names."""
         chosen = claim.choice and claim.choice["target"]
         return str(chosen or self.lane_of(claim.data, claim.source.name))
 
@@ -334,7 +334,7 @@ class RowChange(Struct, frozen=True):
 
 
 class Entries(PostgresQueue):
-    """The rows of the feeder with this name, whose tokens have it at their end there."""
+    """The rows of one feeder, whose name ends their tokens in the database."""
 
     def __init__(
         self,

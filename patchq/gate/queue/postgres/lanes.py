@@ -111,7 +111,7 @@ class Lanes:
         )
 
     def orphaned(self) -> list[str]:
-        """Return lanes with claims that a dead process left, or with held ones and no owner.
+        """Return lanes with a dead process's claims, or held ones and no owner.
 
         They are this session's, or it may own them.
         """
@@ -184,7 +184,10 @@ class Lanes:
 
 
 class Beat:
-    """Says, on a connection and a thread of its own, that this process is not frozen."""
+    """The heartbeat of this process, on a connection and thread of its own.
+
+    It shows that the process is not frozen.
+    """
 
     def __init__(self, server: DatabaseServer, session: int, takeover: float) -> None:
         self._conninfo, self._name = server.conninfo, server.name

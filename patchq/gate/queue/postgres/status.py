@@ -159,7 +159,7 @@ def _answer(server: DatabaseServer, number: int, lane: str, patience: float) -> 
 
 
 def follow(server: DatabaseServer, feeder: str, seconds: float) -> None:
-    """Wait until that feeder has published the changes of now, for so many seconds at most."""
+    """Wait at most `seconds` until the feeder has published all changes so far."""
     until = monotonic() + seconds
     unseen = "from responses where shown = 0 and feeder = :feeder"
     last = server.column(f"select max(change) {unseen}", feeder=feeder)[0]

@@ -1,4 +1,4 @@
-"""Check the queue against the repository, and rebuild what one of them still has of the other.
+"""Check the queue against the repository, and rebuild each from the other.
 
 Damage is found by looking, whatever caused it.  A response is never deleted: one without a verdict
 goes back to the inbox.  Nothing is made up: what neither report nor git knows stays damage, with

@@ -52,7 +52,7 @@ def _target(place: Place) -> Iterator[Finding]:
 
 
 def _passed_over(place: Place) -> Iterator[Finding]:
-    """Yield landed batches that a commit of git took back by an old value of the branch.
+    """Yield landed batches that git's commit on an old tip took off the branch.
 
     The reflog has a gap there, which a reset, a rebase or an amended commit does not leave.
     """
@@ -130,7 +130,7 @@ def _push_door(place: Place) -> Iterator[Finding]:
 
 
 def _remote_flaws(repo: Repository, config: Config) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield the flaws of the configuration of a remote, by the places of its keys."""
+    """Yield the flaws of a remote's configuration, by the places of their keys."""
     remote = config.landing.remote
     if remote is None:
         return
