@@ -1,5 +1,6 @@
-"""The command line: a module per group of verbs; `command` finds, parses and calls them.
+"""The command line, with a module per group of verbs.
 
+`command` finds, parses and calls them.
 Every command begins here, so nothing is imported before it is needed.
 """
 

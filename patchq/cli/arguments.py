@@ -110,7 +110,10 @@ def edit_ids(text: str) -> frozenset[str]:
 
 
 def known(kind: str, name: str, names: Collection[str]) -> str:
-    """Return the name; raises `UsageError`, which tells the nearest, for one that is unknown."""
+    """Return the name if it is known.
+
+    Raises `UsageError` otherwise, with the nearest known name as a hint.
+    """
     if name not in names:
         cure = suggestion(name, names, "one of " + ", ".join(names))
         raise UsageError(f"there is no {kind} {name!r}", cure)
@@ -118,8 +121,9 @@ def known(kind: str, name: str, names: Collection[str]) -> str:
 
 
 def agreed(args: Namespace, deed: str, *details: str) -> bool:
-    """Return a person's yes to a deed, or that of `--yes`; raises `UsageError` without a terminal.
+    """Return whether a person, or `--yes`, agrees to a deed.
 
+    Raises `UsageError` without `--yes` and a terminal.
     The details are shown first.
     """
     if args.yes:
@@ -141,7 +145,10 @@ def read_response(name: str) -> tuple[bytes, str]:
 
 
 def read(name: str, most: int = -1) -> bytes:
-    """Return the bytes of FILE or, for `-`, of standard input; of more than `most` one more."""
+    """Return the bytes of a file or, for `-`, of standard input.
+
+    At most `most` bytes and one more are read.  Raises `UsageError`.
+    """
     try:
         with nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as file:
             return file.read(most + 1 if most >= 0 else -1)

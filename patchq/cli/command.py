@@ -1,4 +1,4 @@
-"""One command: its words are parsed, its verb is called, and what goes wrong is printed.
+"""Parsing and running of one command, and printing of its fault.
 
 Everything that can go wrong ends in one line on standard error and an exit code: 2 for usage and
 configuration, 3 for faults, 75 when another instance holds the queue, 130 when interrupted.  The
@@ -148,7 +148,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def sort(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The flags of every command, and all other words: the verb and what is its own."""
+    """Return the flags of every command, and all other words.
+
+    The other words are the verb and its own arguments.
+    """
     ours: list[str] = []
     rest: list[str] = []
     left = iter(words)
@@ -165,7 +168,10 @@ def sort(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def parse(ours: Sequence[str], rest: Sequence[str]) -> argparse.Namespace:
-    """Parse the words; only the verb that is called is imported, and none for help on all."""
+    """Parse the words, and return the arguments with the verb to run.
+
+    Only the verb that is called is imported.
+    """
     verb, *others = rest or ("overview",)
     if verb == "help":
         verb, others = (others[0], ["--help"]) if others else ("--help", [])
@@ -184,7 +190,7 @@ def parse(ours: Sequence[str], rest: Sequence[str]) -> argparse.Namespace:
 
 
 def whole() -> Parser:
-    """Return one parser of all verbs, for what is made of it; every verb is imported."""
+    """Return one parser of all verbs, each of which is imported."""
     parser = _common()
     parser.epilog = None
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", prog="patchq")
@@ -265,7 +271,7 @@ def call(words: Sequence[str]) -> int:
 
 
 def _enter(directories: Sequence[str]) -> Path:
-    """Go where `-C` says, as git does: every relative path of the command is below it."""
+    """Change to the directories of `-C`, one after the other, as git does."""
     for name in filter(None, directories):
         try:
             os.chdir(name)
@@ -292,9 +298,11 @@ def _crash_log(error: Exception) -> str:
 
 
 def _settle() -> None:
-    """Make the three standard streams usable, whatever the command was started with: one that is
-    closed would lend its number to the next file that is opened.  What is printed is UTF-8 in every
-    locale, as JSON, prompts and diffs have to be."""
+    """Make the three standard streams usable, with UTF-8 output in every locale.
+
+    A closed one would lend its number to the next file that is opened.  JSON, prompts and diffs
+    have to be UTF-8.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:

@@ -32,7 +32,7 @@ _MOST_LISTED = 50
 
 
 def chosen(args: Namespace, gate: Gate) -> list[str]:
-    """Return the known ids to decide on; of an agent all that the verb may be about, if agreed to.
+    """Return the ids to decide on, or those of an agent, if agreed to.
 
     Raises `UsageError` where ids are missing, unknown or beside an agent, and where there is no
     terminal to ask on.
@@ -73,8 +73,10 @@ def _listed(report: Report) -> str:
 
 
 def decide_each(args: Namespace, ids: list[str], one: Callable[[str], int]) -> int:
-    """Decide on each; one that fails leaves the others to be decided, unless `--fail-fast` is
-    given.  The exit code is the worst."""
+    """Decide on each change, and return the worst exit code.
+
+    One that fails leaves the others to be decided, unless `--fail-fast` is given.
+    """
     worst = 0
     for number, id in enumerate(ids, 1):
         try:
@@ -248,7 +250,10 @@ class Progress:
 
 
 def print_decision(args: Namespace, decided: Decided, of: int = 1) -> int:
-    """Print what was decided, one of so many, or why nothing was; the exit code."""
+    """Print a decision or its problems, and return the exit code.
+
+    `of` is the number of changes that are decided on.
+    """
     if not decided.problems and decided.report.boarded:
         text = f"{decided.report.id} is accepted, and waits to land"
         return output.done(args, decided.report, text)

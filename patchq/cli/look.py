@@ -121,8 +121,9 @@ def cell(text: str, style: str = "") -> Styled:
 def aligned(
     rows: Sequence[Mapping[str, Styled]], cut: Iterable[str] = (), indent: str = ""
 ) -> Iterator[Line]:
-    """Yield the rows as lines; on a terminal columns are aligned, and those of `cut` shortened.
+    """Yield the rows as lines, in aligned columns on a terminal.
 
+    There the columns of `cut` are shortened to fit.
     A pipe gets each line whole, the same whatever rows are beside it.
     """
     names = list(rows[0]) if rows else []
@@ -250,7 +251,10 @@ def _status_lines(status: Status, height: int | None) -> Iterator[Line]:
 def _shares(
     blocks: Mapping[Block, Sequence[ChangeRow]], titles: Sequence[Block], lines: int | None
 ) -> Mapping[Block, int]:
-    """Return the number of rows of each block that fit: some of each, then the first ones' rest."""
+    """Return the number of rows of each block that fit.
+
+    Each block gets some rows, and the first ones the rest.
+    """
     counts = {name: len(blocks[name]) for name in titles}
     if lines is None:
         return counts

@@ -122,7 +122,10 @@ def _reference(name: str) -> str:
 
 
 def _path(name: str, args: Namespace, workdir: Path | None) -> str:
-    """The file's path from the repository's root; one outside of the work tree stays as it is."""
+    """Return a file's path relative to the repository's root.
+
+    A path outside of the work tree stays as it is.
+    """
     where = Path(os.path.abspath(Path(os.path.realpath(args.directory), name)))
     if workdir is None or not where.is_relative_to(workdir):
         return name

@@ -1,4 +1,4 @@
-"""Output of the verbs: verdicts and answers, coloured and in git's pager on a terminal."""
+"""Output of the verbs, coloured and in git's pager on a terminal."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def log_and_say(args: Namespace, report: Report) -> None:
 
 
 def done(args: Namespace, report: Report, text: str) -> int:
-    """Print what was done to a change, or its report as JSON; the exit code of that."""
+    """Print what was done to a change, or its report as JSON.
+
+    Returns the exit code.
+    """
     if args.json:
         say(args, report)
     elif not args.quiet:
@@ -91,7 +94,7 @@ class Verdicts:
 
 
 def emit(args: Namespace, value: object, *lines: str) -> int:
-    """Print an answer, as JSON or as the lines say it; the exit code of who has it."""
+    """Print an answer as JSON or as lines, and return exit code 0."""
     put(printed(value, indent=1) if args.json else "\n".join(lines))
     return 0
 

@@ -176,13 +176,19 @@ class Quit(Exception):
 
 
 def asker(args: Namespace, config: Config) -> Ask | None:
-    """Return the way to ask a person; None where none is to be asked, or is at the terminal."""
+    """Return the function that asks a person, or None.
+
+    None where the configuration wants no confirmation, or no person is at the terminal.
+    """
     there = sys.stdin.isatty() and sys.stdout.isatty()
     return _confirm if config.confirm and there and not args.json and not args.quiet else None
 
 
 def _confirm(question: Question) -> bool:
-    """Return a person's decision; `q` is as good as Ctrl-C, and raises `Quit` after it."""
+    """Return a person's decision.
+
+    `q` interrupts as Ctrl-C does, and raises `Quit`.
+    """
     while question.lands or question.choice:
         if not question.lands:
             _say(*(f"{one.code}: {one.message}" for one in question.report.problems))
@@ -227,7 +233,10 @@ def _edit(edit: EditOutcome) -> str:
 
 
 def _answer(question: Question, text: str) -> str:
-    """Return a line from the terminal; raises `Quit` at its end, and when a signal says to stop."""
+    """Return a line from the terminal.
+
+    Raises `Quit` at its end, and when a signal stops the command.
+    """
     print(text, end="", flush=True)
     while not question.stopped():
         if select([sys.stdin], [], [], _LOOK_SECONDS)[0]:

@@ -269,7 +269,10 @@ def _systemctl(args: Namespace, *words: str) -> str:
 
 
 def _output(name: str, *words: str) -> str:
-    """Return the output of a program of systemd; raises `UsageError` with its words if it fails."""
+    """Return the output of a program of systemd.
+
+    Raises `UsageError`, with the program's message, if it fails.
+    """
     program = shutil.which(name)
     if not program:
         raise UsageError(f"{name} is not here: this machine has no systemd", _INSTEAD)

@@ -1,4 +1,4 @@
-"""The library: a model's answer and a mapping of files in, new contents or a refusal out.
+"""The library: a response and files in, new contents or a refusal out.
 
 Nothing here knows git, reads or writes a file, or asks a clock.  A refusal is a value, `Result`;
 who wants it raised calls `raise_for_refusal`.
@@ -152,7 +152,7 @@ class Result(Struct, frozen=True):
 
     @property
     def files(self) -> dict[str, bytes | None]:
-        """The new contents by path, of the files that change; None for one that is deleted."""
+        """The new contents of changed files by path, None for deleted ones."""
         gone = {c.renamed_from: None for c in self.changes if c.renamed_from is not None}
         return {**gone, **{change.path: change.after for change in self.changes}}
 
@@ -168,8 +168,10 @@ class Result(Struct, frozen=True):
         return self
 
     def retry_prompt(self) -> str:
-        """Return what to tell the model, so that it can send the response again; "" if it was not
-        refused."""
+        """Return the prompt that asks the model for the response again.
+
+        It is "" if the response was not refused.
+        """
         if self.ok:
             return ""
         descriptions = {edit.id: edit.description for edit in self.edits}
@@ -315,5 +317,8 @@ def _unreadable(error: Unreadable) -> Problem:
 
 
 def _encoded(response: str | bytes) -> bytes:
-    """Return the bytes of a response; half a surrogate pair becomes what is no UTF-8."""
+    """Return the bytes of a response.
+
+    Half a surrogate pair becomes bytes that are not UTF-8.
+    """
     return response.encode("utf-8", "surrogatepass") if isinstance(response, str) else response

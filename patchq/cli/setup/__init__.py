@@ -1,4 +1,4 @@
-"""`patchq setup`: have the clients of this machine find patchq here, and prove that they can."""
+"""`patchq setup`, which connects the clients of this machine, and checks them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The changes of files that `patchq setup` makes: planned as a whole, then written one by one.
+"""The changes of files that `patchq setup` makes.
 
+They are planned as a whole, then written one by one.
 Patchq's own part of a file is a marked section, a TOML table or a JSON member.  Every other byte is
 kept, and comes back as it was.  Raises `UsageError` for a file that cannot be read.
 """
@@ -28,7 +29,7 @@ from patchq.gate.errors import UsageError
 
 
 class PlannedFile(Struct, frozen=True):
-    """A file as it is and as it is to be; None: there is none."""
+    """A file before and after a change; None for no file."""
 
     path: str
     place: Path
@@ -51,7 +52,10 @@ class PlannedFile(Struct, frozen=True):
 
 
 def unchanged(root: Path, path: str) -> PlannedFile:
-    """Return the file as it is; raises `UsageError` where links lead out of the work tree."""
+    """Return the plan that leaves a file as it is.
+
+    Raises `UsageError` where links lead out of the work tree.
+    """
     place = Path(path).expanduser()
     if not path.startswith("~/"):
         top = Path(os.path.realpath(root))
@@ -80,7 +84,10 @@ def of_text(root: Path, text: InstructionFile, *, remove: bool) -> PlannedFile:
 
 
 def of_server(root: Path, row: ServerFile, words: list[str], *, remove: bool) -> PlannedFile:
-    """Return the change of a client's file of servers; an entry that a person changed stays."""
+    """Return the change of a client's file of servers.
+
+    An entry that a person changed is left as it is.
+    """
     file, new = unchanged(root, row.path), row.entry(words)
     old = _entry(row, file.before)
     ours = row.wrote(old) and (not row.is_toml or section(row.path, file.before or b""))

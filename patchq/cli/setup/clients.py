@@ -26,7 +26,10 @@ class InstructionFile(Struct, frozen=True):
 
 
 class ServerFile(Struct, frozen=True):
-    """A client's file that names MCP servers: below the root, or in the home (`~/`)."""
+    """A client's file that names MCP servers.
+
+    It is below the repository's root, or in the home (`~/`).
+    """
 
     path: str
     servers: str = "mcpServers"

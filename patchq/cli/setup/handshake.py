@@ -1,4 +1,7 @@
-"""The proof that a client can start a server: a handshake from an almost empty environment."""
+"""The check that a client can start a server.
+
+It is a handshake from an almost empty environment.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _ASKED = (
 
 
 def failure(words: Sequence[str], directory: Path) -> str:
-    """Return the reason for which these words start no MCP server there; empty if they do."""
+    """Return the reason why a command starts no MCP server, or ""."""
     program = shutil.which(words[0]) if words else None
     if program is None:
         return f"there is no program {words[0]}" if words else "no entry `patchq` with a command"

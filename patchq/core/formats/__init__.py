@@ -1,5 +1,6 @@
-"""The forms in which a model may write edits; each has its grammar and instructions in one file.
+"""The formats in which a model may write edits.
 
+Each has its grammar and its instructions in one file.
 The content decides the form, never by a file's name or the configuration.  The grammars are
 loaded with the first response, so that commands which read none start sooner.
 """
@@ -13,7 +14,10 @@ from patchq.core.model.values import EditOutcome, Header, Parsed, Problem
 
 
 def instructions(name: str | None, path: str | None) -> str:
-    """Return how edits are written in a form (None: as blocks), for the file at `path`."""
+    """Return the instructions of a format, with `path` as the example's path.
+
+    They are those of blocks for a name that is None or unknown.
+    """
     from patchq.core.formats.registry import FORMATS
 
     return FORMATS.get(name or "", FORMATS["search_replace"]).instructions_for(path)

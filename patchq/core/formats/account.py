@@ -124,8 +124,9 @@ def _fenced(
 
 
 def commands(script: str, line: int, known: KnownPaths) -> Iterator[ShownPlace]:
-    """Yield the lines of a shell's script that change files; all stand on `line` of the response.
+    """Yield the lines of a shell script that change files.
 
+    Each is reported on `line` of the response.
     A line whose every path git ignores changes nothing that counts.
     """
     for text in script.split("\n"):
@@ -252,7 +253,7 @@ def _lines_of_files(
 
 
 def _lost(place: ShownPlace, there: frozenset[str]) -> tuple[ShownKind, int, str] | None:
-    """Return the first line of a shown place that is in no file; None if all of them are."""
+    """Return the first line of a shown place in no file, or None."""
     for number, line in place.lines:
         text = line.strip()
         if place.what in ("tags", "file"):

@@ -94,8 +94,9 @@ class Stated(Struct, frozen=True):
 
 
 class FenceUnderPath(Struct, frozen=True):
-    """A fence under a line that is a path and nothing else; `at` are its lines (1-based).
+    """A fence under a line that is only a path.
 
+    `at` are its lines (1-based).
     It is a file in a response without other edits.  `flaw` is what refuses it as one.
     """
 
@@ -128,7 +129,10 @@ class Piece(Struct, frozen=True):
 
 
 class UnreadableEdit(Exception):
-    """The response cannot be read; `index` is the line's, counted from 0, `column` from 1."""
+    """The response cannot be read.
+
+    `index` is the line's, counted from 0, `column` from 1.
+    """
 
     def __init__(
         self,
@@ -151,7 +155,10 @@ class UnreadableEdit(Exception):
 
     @classmethod
     def cut(cls, index: int, message: str, hint: str = SEND_AGAIN) -> UnreadableEdit:
-        """A response that ends too early: what begins on line `index` is not all there."""
+        """Return the refusal of a response that ends too early.
+
+        What begins on line `index` is incomplete.
+        """
         return cls(index, message, hint, "response.truncated")
 
     def written_as(self, format: str | None) -> UnreadableEdit:

@@ -42,7 +42,10 @@ _LISTED = re.compile(r"\s*(?:[-*+>•|]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s")
 
 @dataclass
 class Reading:
-    """Edits and prose of a text; edits without ids of their own have none yet."""
+    """Edits and prose of a text.
+
+    Edits without ids of their own have none yet.
+    """
 
     edits: list[Edit] = field(default_factory=list)
     # What the edits, by their index, say of each other.
@@ -60,7 +63,10 @@ class Reading:
     under_paths: list[FenceUnderPath] = field(default_factory=list)
 
     def add(self, part: Piece | Reading, at: tuple[int, int] | None = None) -> None:
-        """Take in what is further on; `at` is its place where its text is inside JSON."""
+        """Add a part that is further on in the response.
+
+        `at` is its place if its text is inside JSON.
+        """
         first, behind = len(self.edits), self.sections
         for i, stated in part.stated.items():
             self.stated[first + i] = stated

@@ -203,7 +203,10 @@ def related(
 
 
 def _with_own_ids(edits: Sequence[Edit], stated: Mapping[int, Stated]) -> list[Edit]:
-    """The edits; one whose id an earlier one has, and nothing refers to, loses it."""
+    """Return the edits without repeated ids.
+
+    The later edit loses its id.  Raises `UnreadableEdit` if anything refers to it.
+    """
     named = {id for one in stated.values() for id in (*one.cascades, *one.depends_on)}
     own: list[Edit] = []
     met: set[tuple[str, str]] = set()

@@ -215,7 +215,10 @@ def _deletion(block: Block) -> DeleteFile:
 
 
 class LinesAbove(Struct, frozen=True):
-    """The indices of the lines above a block; the fences from the marker upwards, two at most."""
+    """The indices of the lines above a block.
+
+    `fences` are at most two, from the marker upwards.
+    """
 
     inner: int | None = None
     fences: tuple[tuple[int, Fence], ...] = ()

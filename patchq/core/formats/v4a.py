@@ -81,7 +81,10 @@ PatchLine = tuple[int, str, _PatchMarker | None]
 
 @dataclass(slots=True)
 class _Section:
-    """One file's part of a patch: its marker's word, and the lines up to the next one's."""
+    """One file's part of a patch.
+
+    It has the word of its marker, and the lines up to the next marker.
+    """
 
     word: str
     index: int
@@ -295,8 +298,11 @@ def _update(
 
 @dataclass(slots=True)
 class Chunk:
-    """`first` and `last` are indices of the response's lines; `lines` are pairs of a sign and the
-    line with it.  The sign is "" for a blank line, and `?` for one that lacks its own."""
+    """One chunk of a patch.
+
+    `first` and `last` are indices of the response's lines; `lines` are pairs of a sign and the line
+    with it.  The sign is "" for a blank line, and `?` for one that lacks its own.
+    """
 
     first: int
     last: int
@@ -310,9 +316,9 @@ class Chunk:
         return any(sign in ("+", "-") for sign, _ in self.lines)
 
     def hunk(self, *, bare: bool) -> PatchHunk:
-        """Return the change that the chunk makes;
+        """Return the change that the chunk makes.
 
-        with `bare` also as read with context lines as they are.
+        With `bare`, it also holds the halves with context lines as they are.
         """
         lines = self._quoting()
         old, new = halves((s, x[1:] if s in ("+", "-", " ") else x) for s, x in lines)
@@ -327,8 +333,10 @@ class Chunk:
         )
 
     def _quoting(self) -> list[tuple[str, str]]:
-        """The lines; without the blank ones behind lines that are only added, since those set the
-        chunk apart from the next and say nothing of its place."""
+        """Return the lines, without blank ones behind lines that are only added.
+
+        These separate the chunk from the next and say nothing of its place.
+        """
         adds = all(sign in ("", "+") for sign, _ in self.lines)
         signed = [k for k, (sign, _) in enumerate(self.lines, 1) if sign]
         return self.lines[: max(signed, default=0)] if adds else self.lines

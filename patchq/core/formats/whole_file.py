@@ -1,4 +1,4 @@
-"""Whole files: a file's text in a fence that names the file, or under a `FILE:` line.
+"""Whole files, in a fence with a path, or under a `FILE:` line.
 
     ```python:path/to/file.py          FILE: path/to/file.py          path/to/file.py
     all lines of the file              all lines of the file          ```python
@@ -105,7 +105,10 @@ def is_named(mark: Fence) -> bool:
 
 
 def _path_in_info(doc: Document, i: int, mark: Fence) -> str | None:
-    """Return the path behind the colon of a fence's info; None where it only cites lines."""
+    """Return the path behind the colon of a fence's info, or None.
+
+    None where the info only cites lines.
+    """
     if _CITES.match(mark.info):
         return None
     named = path_of_info(mark.info, doc.known)
@@ -126,7 +129,10 @@ def _path_in_info(doc: Document, i: int, mark: Fence) -> str | None:
 
 
 def read_under_path(doc: Document, i: int) -> Piece | None:
-    """Read the fence of line `i` under a line that is a path; `decided` tells what it is."""
+    """Return the fence of line `i` under a line that is a path, or None.
+
+    `decided` decides whether it is a file.
+    """
     mark = doc.fences.at(i)
     path = _path_above(doc, i, mark) if mark else None
     if mark is None or path is None or not doc.fences.opens(mark):
@@ -321,8 +327,9 @@ def _piece(path: str, start: int, end: int, text: str) -> Piece:
 def _file_in_fence(
     doc: Document, i: int, mark: Fence, path: str, *, stated: bool = True
 ) -> Fenced | None:
-    """Return the file in the fence that opens on line `i`; None if it holds edits of that path.
+    """Return the file in the fence that opens on line `i`, or None.
 
+    None if it holds edits of that path.
     `stated` says that the form always writes, so that a document may show edits.
     """
     if _says_diff(mark, path) or begins_edit(doc, i, path):

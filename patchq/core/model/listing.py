@@ -1,4 +1,4 @@
-"""The files of a tree, walked once: what a wrong path or a wrong quote may have meant.
+"""The files of a tree, listed once to explain wrong paths and quotes.
 
 A listing lives as long as its tree, and the tree that follows is listed by what differs, so that a
 refusal costs no walk.  Nothing here decides anything: it is for suggestions only.
@@ -39,8 +39,10 @@ class PathIndex:
 
 
 class Listing:
-    """The paths of a tree's files, in order; `whole` says that they are all, `damaged` that some
-    could not be read."""
+    """The paths of a tree's files, in order.
+
+    `whole` is true if no path is left out, `damaged` if some could not be read.
+    """
 
     def __init__(
         self,
@@ -57,8 +59,10 @@ class Listing:
 
     @classmethod
     def of(cls, paths: Iterator[str], most: int = MOST_LISTED) -> Listing:
-        """The first `most` paths as far as they can be read: who looks for a hint needs no
-        directory that is damaged."""
+        """Return a listing of the first `most` paths that can be read.
+
+        It is only for hints, so a damaged directory does not matter.
+        """
         found: list[str] = []
         try:
             found.extend(islice(paths, most))

@@ -1,7 +1,7 @@
 # ruff: noqa: RUF001  (the characters that look like others are what this file is about)
-"""Names that people take for one another: by case, by width, by letters of another alphabet, by
-characters that take no place.
+"""Names that people take for one another.
 
+They differ by case, by width, by letters of another alphabet, or by characters that take no place.
 Who reads a list of files sees one name twice, or one file where there are two, and a program that
 looks for the one may find the other.  The letters are those of Unicode's confusables (UTS 39) whose
 shape is one of ASCII's, beyond what NFKC folds, of the alphabets that fonts commonly have.  Within
@@ -49,7 +49,10 @@ _NO_PLACE = (
 
 @lru_cache(maxsize=1 << 15)
 def look(name: str) -> tuple[str, str, str]:
-    """Return the shapes of a name or path: two of them are twins if any part is the same."""
+    """Return the shapes of a name or path.
+
+    Two names are twins if any of their shapes is the same.
+    """
     key = collision_key(name)
     plain = name if name.isascii() else _plain(name)
     return f"=:{key}", f"~:{collision_key(plain)}", f"-:{plain.translate(_WITHIN_ASCII)}"
@@ -61,8 +64,10 @@ def _plain(name: str) -> str:
 
 
 def told_apart(one: str, other: str) -> tuple[str, str]:
-    """Two names; where they look alike and are not, with the characters that differ written out, as
-    in `\\u0430`."""
+    """Return two names, with differing characters that look alike written out.
+
+    They are written as in `\\u0430`.
+    """
     if (one.isascii() and other.isascii()) or max(len(one), len(other)) > MAX_PATH_BYTES:
         return one, other
     from difflib import SequenceMatcher

@@ -100,7 +100,7 @@ def collision_key(path: str) -> str:
 
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:
-    """The choice that a mistyped word most likely means, or None; a suggestion, nothing more."""
+    """Return the choice that a mistyped word most likely means, or None."""
     from rapidfuzz import fuzz, process  # takes long to load, and suggestions are rare
 
     found = process.extractOne(word.lower(), list(choices), scorer=fuzz.ratio, score_cutoff=60)
@@ -126,8 +126,9 @@ def suggestion(word: str, names: Iterable[str], otherwise: str = "") -> str:
 
 
 def batch_id(text: str) -> str:
-    """A batch id from any text: part of a ref, of a file name and of a report's name.
+    """Return a batch id made from any text.
 
+    It is part of a ref, of a file name and of a report's name.
     ASCII letters, digits, `.`, `_` and `-`, at most 100 of them.  It is stable under repetition.
     A text of which too little remains is named by its hash, so that no two of those collide.
     """

@@ -25,8 +25,10 @@ class Replace(Struct, frozen=True):
 
 
 class Create(Struct, frozen=True, eq=False):
-    """Make a new file that holds `text`; `quoting` says that the path is in a form that names
-    files that there are as well."""
+    """Make a new file that holds `text`.
+
+    `quoting` is true if the path is in a form that also names existing files.
+    """
 
     text: str
     quoting: bool = False
@@ -43,9 +45,11 @@ class Create(Struct, frozen=True, eq=False):
 
 
 class DeleteFile(Struct, frozen=True):
-    """Remove the file; `old` is its text, whole lines, where the response quotes it, and `before`
-    the id (hex) of what it holds, where the response says that.  With `link` it is a symbolic
-    link."""
+    """Remove the file.
+
+    `old` is its text, whole lines, where the response quotes it, and `before` the id (hex) of its
+    content, where the response gives one.  With `link` it is a symbolic link.
+    """
 
     old: str | None = None
     before: str | None = None
@@ -59,11 +63,7 @@ class Rename(Struct, frozen=True):
 
 
 class ReplaceText(Struct, frozen=True):
-    """Put `new` where the characters `old` stand, in `count` places; None: in every one.
-
-    `stated` says whether the response states the count itself.  With `takes_line_end` an empty
-    `new` takes the newline behind whole lines along.
-    """
+    """Replace the characters `old` in `count` places, or in all."""
 
     old: str
     new: str
@@ -85,8 +85,11 @@ class Occurrences(Struct, frozen=True):
 
 
 class InContext(Struct, frozen=True):
-    """Put `new` in place of `target` where it is between `before` and `after`; in `every` such
-    place, or in the only one that begins on a line of `window` (first, last; 1-based)."""
+    """Replace `target` between `before` and `after`.
+
+    It is replaced in `every` such place, or in the only one that begins on a line of `window`
+    (first, last; 1-based).
+    """
 
     before: str
     target: str
@@ -113,8 +116,11 @@ class InParagraph(Struct, frozen=True):
 
 
 class Anchored(Struct, frozen=True):
-    """Insert or replace at an anchor: the line `selected` (indentation and trailing blanks aside),
-    or the definition of `name`.  `candidates` are those that the response was to choose from."""
+    """Insert or replace at an anchor.
+
+    The anchor is the line `selected` (indentation and trailing blanks aside), or the definition of
+    `name`.  `candidates` are those that the response was to choose from.
+    """
 
     action: Literal["insert_before", "insert_after", "replace", "delete"]
     kind: Literal[
@@ -136,8 +142,9 @@ class InsertAt(Struct, frozen=True):
 
 
 class PatchHunk(Struct, frozen=True):
-    """One hunk of a diff or chunk of a V4A patch: the lines `old` become the lines `new`.
+    """One hunk of a diff, or chunk of a V4A patch.
 
+    It replaces the lines `old` with the lines `new`.
     `line` is the stated first line of `old` (1-based), a hint; `scopes` are lines behind each other
     and before the hunk; `at_end`: the old lines are the file's last.  `final_newline` says how the
     new text ends if the hunk changes the file's last line.  `bare` are the two halves with context
@@ -154,24 +161,30 @@ class PatchHunk(Struct, frozen=True):
 
 
 class Write(Struct, frozen=True):
-    """Make the file hold `text`, whether it exists or not; `quoting` says that the form may also
-    be a mere excerpt, so an existing file is replaced only if it keeps most of its lines."""
+    """Make the file hold `text`, whether it exists or not.
+
+    `quoting` is true if the form may also be a mere excerpt, so that an existing file is replaced
+    only if it keeps most of its lines.
+    """
 
     text: str
     quoting: bool = False
 
 
 class Delta(Struct, frozen=True):
-    """Bytes as a change of a file's: git's instructions, and the id of what they make."""
+    """A binary change of a file: git's instructions, and their result's id."""
 
     data: bytes
     after: str
 
 
 class WriteBytes(Struct, frozen=True):
-    """Make the file hold `data`; `before` is the id (hex) of what it holds until then, None for a
-    new file, which may be `executable`.  With `link` it is a symbolic link, and the data is where
-    it leads; if it is `turned`, a file was there before that, or a link before a file."""
+    """Make the file hold `data`.
+
+    `before` is the id (hex) of its content until then, None for a new file, which may be
+    `executable`.  With `link` it is a symbolic link, and the data is where it leads; if it is
+    `turned`, a file was there before that, or a link before a file.
+    """
 
     data: bytes | Delta
     before: str | None

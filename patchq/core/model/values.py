@@ -30,7 +30,7 @@ Origin = Literal["declared", "inferred", "tip"]  # how a base was found
 
 
 class Source(Struct, frozen=True):
-    """The response file as it was taken: its own name, the sha256 (hex) and size of its bytes."""
+    """The name, sha256 (hex) and size (bytes) of a response file, as taken."""
 
     name: str
     sha256: str
@@ -70,7 +70,10 @@ class Envelope(Struct, frozen=True):
 
 
 class Edit(Struct, frozen=True):
-    """One edit as it is in the response; `at` are its first and last line there."""
+    """One edit as it is in the response.
+
+    `at` are its first and last line there.
+    """
 
     id: str
     format: str
@@ -97,8 +100,10 @@ class Edit(Struct, frozen=True):
         *,
         called: bool = False,
     ) -> Edit:
-        """The same with another id, place or section, or as a call.  Every edit of a response gets
-        one, and `replace` takes ten times as long."""
+        """Return a copy with another id, place or section, or as a call.
+
+        Every edit of a response gets one, and `replace` takes ten times as long.
+        """
         return Edit(
             self.id if id is None else id,
             self.format,
@@ -120,14 +125,14 @@ ShownKind = Literal["code", "command", "text", "file", "tags"]
 
 
 class ShownPlace(Struct, frozen=True):
-    """Lines of a response's prose that may have been meant as an edit; numbers and texts."""
+    """Numbered lines of prose that may have been meant as an edit."""
 
     what: ShownKind
     lines: tuple[tuple[int, str], ...]
 
 
 class Parsed(Struct, frozen=True):
-    """All that a response's text says: its edits in their order, and the prose around them."""
+    """The edits of a response in their order, and the prose around them."""
 
     edits: tuple[Edit, ...] = ()
     prose: str = ""
@@ -148,7 +153,10 @@ EntryKind = Literal["file", "link", "tree", "submodule"]
 
 
 class Entry(Struct, frozen=True):
-    """Object at a path of a tree; `oid` is hex, `executable` is the file mode's bit."""
+    """An object at a path of a tree.
+
+    `oid` is hex, `executable` is the file mode's bit.
+    """
 
     kind: EntryKind
     oid: str
@@ -156,8 +164,10 @@ class Entry(Struct, frozen=True):
 
 
 class Tree(Protocol):
-    """A commit's tree, as resolving sees it.  Paths are `str`, with `/`, relative, no dressing.
-    What cannot be read raises `Unreadable`."""
+    """A commit's tree, as resolving sees it.
+
+    Paths are `str`, with `/`, relative and plain.  Unreadable objects raise `Unreadable`.
+    """
 
     def entry(self, path: str) -> Entry | None:
         """Return the object at `path`, or None."""
@@ -166,7 +176,7 @@ class Tree(Protocol):
         """The bytes of the file at `path`, which `entry` says is a file."""
 
     def names(self, directory: str) -> tuple[str, ...]:
-        """The names in `directory` ("" is the root); empty when there is no such directory."""
+        """Return the names in `directory` ("" is the root), if it exists."""
 
     def paths(self) -> Iterator[str]:
         """Every file's path, lazily; for suggestions only."""
@@ -182,7 +192,10 @@ class Tree(Protocol):
 
 
 class Candidate(Struct, frozen=True):
-    """A place that an edit may have meant; `disambiguate` is text to add to the quote."""
+    """A place that an edit may have meant.
+
+    `disambiguate` is text to add to the quote.
+    """
 
     path: str
     line: int
@@ -203,8 +216,10 @@ class Collision(Struct, frozen=True):
 
 
 class Problem(Struct, frozen=True):
-    """One thing to tell; an `error` refuses the whole batch.  `line` is a line of the base's file,
-    or of the response where there is no `path`."""
+    """One problem of a response; an `error` refuses the whole batch.
+
+    `line` is a line of the base's file, or of the response where there is no `path`.
+    """
 
     code: str
     message: str
@@ -257,7 +272,10 @@ LineHunk = tuple[int, int, int, int]
 
 
 class EditOutcome(Struct, frozen=True):
-    """Fate of one edit; `lines` are its lines on the base, `match` the match level."""
+    """The outcome of one edit.
+
+    `lines` are its lines on the base, `match` is the match level.
+    """
 
     id: str
     format: str | None
@@ -274,9 +292,11 @@ class EditOutcome(Struct, frozen=True):
 
 
 class FileChange(Struct, frozen=True, eq=False):
-    """One path's change from base to result; None for `before` is a creation, for `after` a
-    deletion.  A rename is the deletion of `renamed_from` together with this change.  What a link
-    holds is where it leads."""
+    """The change of one path from base to result.
+
+    `before` is None for a creation, `after` for a deletion.  A rename is the deletion of
+    `renamed_from` together with this change.  The content of a link is where it leads.
+    """
 
     path: str
     before: bytes | None
@@ -344,8 +364,9 @@ class Base(Struct, frozen=True):
 
 
 class HookRun(Struct, frozen=True):
-    """A hook's run: its exit code, the seconds that it took, and the end of its output.
+    """A hook's run.
 
+    It has the exit code, the seconds that it took, and the end of its output.
     An exit of 128 + n is signal n; None: its time was over.  `tree` is what it judged, `tip` where
     the change stood, and `others` (`with` in reports) the ids that it was joined to.
     """
@@ -371,7 +392,10 @@ class Correction(Struct, frozen=True):
 
 
 class Attempt(Struct, frozen=True):
-    """One question to a model: its form, and the stop reason or `llm.*` code of its end."""
+    """One question to a model.
+
+    `stop` is the stop reason or `llm.*` code of its end.
+    """
 
     n: int
     form: str
@@ -402,7 +426,7 @@ class Generation(Struct, frozen=True):
 
 
 class RulesOrigin(Struct, frozen=True):
-    """The file whose rules judged a batch: where it is, and the id that git gives it."""
+    """The place and git id of the file whose rules judged a batch."""
 
     source: str = field(name="from")
     blob: str | None = None

@@ -1,4 +1,4 @@
-"""The bytes of a file as git's diffs carry them: deflated, in lines of base 85.
+"""Git's binary patches: a file's bytes, deflated, in lines of base 85.
 
     GIT binary patch
     literal 1234

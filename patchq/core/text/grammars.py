@@ -92,7 +92,7 @@ def knows(path: str) -> bool:
 
 
 def flaw(path: str, source: bytes) -> tuple[int, str] | None:
-    """The line (1-based) of the first syntax error, and what it is; None if there is none."""
+    """Return the line (1-based) and message of the first syntax error, or None."""
     tree = _tree(path, source)
     if tree is None or not tree.root_node.has_error:
         return None
@@ -105,8 +105,10 @@ def flaw(path: str, source: bytes) -> tuple[int, str] | None:
 
 
 def balanced(path: str, source: bytes) -> bool:
-    """Return whether the brackets among the source's tokens close each other; so they do where the
-    language is unknown."""
+    """Return whether the brackets among the source's tokens are balanced.
+
+    They count as balanced where the language is unknown.
+    """
     tree = _tree(path, source)
     opened: list[str] = []
     stack = [tree.root_node] if tree is not None else []
@@ -124,9 +126,9 @@ def balanced(path: str, source: bytes) -> bool:
 
 
 def named(path: str, source: bytes) -> list[Part] | None:
-    """Return what the source defines, imports and decorates;
+    """Return the parts that the source defines, imports and decorates.
 
-    None if it does not parse or is unknown.
+    None if it does not parse or its language is unknown.
     """
     tree = _tree(path, source)
     if tree is None or tree.root_node.has_error:

@@ -1,4 +1,4 @@
-"""JSON as models write it: with comments, trailing commas and raw line ends inside strings.
+"""JSON with comments, trailing commas and raw line ends, as models write it.
 
 Nothing is repaired that could be meant in two ways: a value that is cut, a key that comes twice, a
 number that is none (`NaN`) are errors with their place.  Every value knows its lines, so that an
@@ -28,7 +28,10 @@ _unescaped = json.JSONDecoder(strict=False).decode
 
 
 class JsonError(ValueError):
-    """Flaw with its 1-based line and column in the text; `cut` if the text ends there."""
+    """Flaw with its 1-based line and column in the text.
+
+    `cut` is true if the text ends there.
+    """
 
     def __init__(self, text: str, position: int, message: str) -> None:
         self.position = position
@@ -116,7 +119,10 @@ class _Reader:
         return match.end()
 
     def line(self, position: int) -> int:
-        """The line of a position; positions mostly grow, so each line end is counted once."""
+        """Return the line of a position.
+
+        Positions mostly grow, so each line end is counted once.
+        """
         at, line = self._counted
         if position < at:
             return line - self.text.count("\n", position, at)
@@ -206,7 +212,7 @@ _BLANKS = " \t\r\n"
 
 
 def value_at(text: str, keys: Sequence[str]) -> Any:
-    """Return the plain value under the keys, one in the other; None where there is none."""
+    """Return the plain value under a path of keys, or None."""
     node = parse(text)
     for key in keys:
         if key not in _members(text, node):
@@ -236,8 +242,9 @@ def put(text: str, keys: Sequence[str], value: object) -> str:
 
 
 def take_out(text: str, keys: Sequence[str]) -> str | None:
-    """Return the text without the value and the objects made for it; None if nothing is left.
+    """Return the text without the value and the objects made for it.
 
+    None if nothing is left.
     Members whose names begin with `$` do not keep a text that was made as a whole, over several
     lines: programs add them.
     """

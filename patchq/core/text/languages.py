@@ -1,4 +1,4 @@
-"""Languages: suffixes of their files, and their names as the info of a fence has them."""
+"""Languages: the suffixes of their files, and their names on fences."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def is_language(info: str) -> bool:
 
 
 def suffix(name: str) -> str:
-    """The ending of a file's name behind its last dot, in lower case; "" without a dot."""
+    """Return the suffix of a file's name in lower case, or ""."""
     _, dot, ending = name.rpartition(".")
     return ending.lower() if dot else ""
 

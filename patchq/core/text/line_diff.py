@@ -1,4 +1,4 @@
-"""Which lines two texts share: a line diff that is exact when it can be, and never slow.
+"""A line diff that is exact when it can be, and never slow.
 
 What is alike at the front and the end goes first, then the lines that only one side has: neither
 costs anything and neither loses a match.  Of the rest `rapidfuzz` finds a longest common
@@ -27,8 +27,9 @@ _MOST_CELLS = 400_000_000  # pairs of lines that are compared; a bit of memory f
 def line_diff(
     a: Sequence[Hashable], b: Sequence[Hashable], front: int = 0, back: int = 0
 ) -> list[LineHunk]:
-    """The changed blocks from `a` to `b`, in order; between two blocks is a common line.
+    """Return the changed blocks from `a` to `b`, in order.
 
+    Between two blocks is a common line.
     The lines outside the blocks are a longest common subsequence whenever `a` and `b` together
     have at most 500 lines once their common ends are off, and nearly always beyond.  The first
     `front` and the last `back` lines are known to be alike.
@@ -50,7 +51,7 @@ def line_diff(
 
 
 class _Matcher:
-    """Collects the matching pairs of one diff; holds the budget that its parts share."""
+    """Collects the matching pairs of lines of one diff."""
 
     def __init__(self, a: Sequence[Hashable], b: Sequence[Hashable]) -> None:
         numbers: dict[Hashable, int] = {}
@@ -78,7 +79,10 @@ class _Matcher:
         return a0, a1, b0, b1
 
     def _exact(self, a0: int, a1: int, b0: int, b1: int) -> bool:
-        """Match a block by its longest common subsequence; False if that is too much work."""
+        """Match a block by its longest common subsequence.
+
+        Returns False if that is too much work.
+        """
         a, b = self.a, self.b
         shared = set(a[a0:a1]) & set(b[b0:b1])
         rows = [i for i in range(a0, a1) if a[i] in shared]
@@ -94,7 +98,10 @@ class _Matcher:
         return True
 
     def _split(self, a0: int, a1: int, b0: int, b1: int) -> list[LineHunk]:
-        """The blocks between the lines that are unique on both sides; those lines are matched."""
+        """Match the lines that are unique on both sides.
+
+        Returns the blocks between them.
+        """
         in_b = _unique(self.b, b0, b1)
         anchors = [(i, in_b[n]) for n, i in _unique(self.a, a0, a1).items() if n in in_b]
         matched = _rising(anchors)

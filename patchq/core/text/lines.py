@@ -81,7 +81,10 @@ def is_utf8(data: bytes) -> bool:
 
 
 def split_lines(data: bytes) -> list[bytes]:
-    """The lines of `data` with their ends; only the last may lack one.  No bytes, no lines."""
+    """Return the lines of `data` with their ends.
+
+    Only the last may lack one.
+    """
     return BytesIO(data).readlines()  # to `splitlines` a lone return would be an end, too
 
 
@@ -110,8 +113,10 @@ class Text:
 
     @cached_property
     def line_end(self) -> bytes:
-        """The file's most frequent line end; `\n` for a file without any.  A lone `\r` is one in a
-        text that is read so."""
+        """The file's most frequent line end, or `\\n` if it has none.
+
+        A lone `\\r` counts in a text that is read so.
+        """
         crlf, every = self.line_end_counts
         if self._returns and self.data.count(b"\r") - crlf > every:
             return b"\r"
@@ -148,8 +153,9 @@ class Text:
         return whole.removesuffix(b"\n") if self.data.endswith(b"\r") else content(whole)
 
     def spliced(self, start: int, end: int, new: bytes) -> Text:
-        """Return `whole` with other bytes; it takes the lines of a text that was made so.
+        """Return a text with the bytes `start:end` of `whole` replaced.
 
+        A text that was made so gives its lines to the new one.
         So a replacement costs little more than a copy of the bytes.
         """
         data = b"".join([memoryview(self.whole)[:start], new, memoryview(self.whole)[end:]])
@@ -254,7 +260,7 @@ class Text:
         return chars, chars.translate(_TYPOGRAPHY)
 
     def quoted(self, start: int, end: int) -> list[bytes]:
-        """Return the lines `start:end` as a quote has them: without their `\n`."""
+        """Return the lines `start:end` as a quote has them, without `\\n`."""
         lines = self.lines[start:end]
         return [content(line) if self._returns else line[:-1] for line in lines]
 
@@ -266,7 +272,10 @@ class Text:
 
 
 class _Starts:
-    """Offsets of lines in a text that changes; from one line on, a number is to be added."""
+    """Offsets of the lines in a text that changes.
+
+    From one line on, a number is to be added.
+    """
 
     def __init__(self, offsets: Iterable[int]) -> None:
         self._offsets = list(offsets)
@@ -334,7 +343,10 @@ class View:
 
     @cached_property
     def _index(self) -> LineIndex:
-        """The places of all lines; most stand once, and a list for each would cost too much."""
+        """Return the places of all lines.
+
+        Most lines occur once, and a list for each would cost too much.
+        """
         last = dict(zip(self.lines, range(len(self.lines)), strict=True))
         counts = Counter(self.lines) if len(last) < len(self.lines) else Counter[bytes]()
         repeated: dict[bytes, list[int]] = {line: [] for line, n in counts.items() if n > 1}

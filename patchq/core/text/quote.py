@@ -55,15 +55,19 @@ def inline(text: str, limit: int = 200) -> str:
 
 
 def fence(text: str, info: str = "") -> str:
-    """A fenced Markdown block, longer than any run of backticks in `text`; no newline behind."""
+    """Return a fenced Markdown block that `text` cannot close.
+
+    It has no newline at the end.
+    """
     shown = visible(text, keep="\n\t").removesuffix("\n")
     ticks = "`" * _free_run(shown, 3)
     return f"{ticks}{info}\n{shown}\n{ticks}"
 
 
 def sentence(text: str) -> str:
-    """A message as Markdown: its code spans stay, what would start a tag or a link does not.
+    """Return a message as Markdown, with its code spans.
 
+    Anything that would start a tag or a link is escaped.
     The first line only; the caller fences the others.
     """
     line = visible(text.split("\n", 1)[0])

@@ -29,7 +29,7 @@ _ESCAPES = {
 
 
 def unified(changes: Sequence[FileChange], as_bytes: Collection[str] = ()) -> str:
-    """The changes as one git-style diff, in the order of their paths; no change, no text.
+    """Return the changes as one git-style diff, in order of their paths.
 
     The files at the paths `as_bytes` are shown by their bytes, whatever they hold.  Of another one
     that is binary the diff only says that it differs.  A file that becomes a link, or was one, is
@@ -124,7 +124,10 @@ def _groups(blocks: list[LineHunk]) -> list[list[LineHunk]]:
 
 
 def _range(start: int, end: int) -> str:
-    """A range of lines as hunk headers have it; an empty one names the line before it."""
+    """Return a range of lines as in a hunk's header.
+
+    An empty one names the line before it.
+    """
     count = end - start
     first = start + 1 if count else start
     return str(first) if count == 1 else f"{first},{count}"
@@ -136,12 +139,18 @@ def _lines(sign: bytes, lines: Sequence[bytes]) -> str:
 
 
 def _named(path: str) -> str:
-    """A path of a `---` or `+++` line: a tab ends one that holds blanks."""
+    """Return the path for a `---` or `+++` line.
+
+    A tab ends one that holds blanks.
+    """
     return _quoted(path) + ("\t" if any(map(str.isspace, path)) else "")
 
 
 def _quoted(path: str) -> str:
-    """The path as git prints it: in double quotes with octal escapes if it is unusual."""
+    """Return the path as git prints it.
+
+    An unusual one is in double quotes with octal escapes.
+    """
     if _USUAL.fullmatch(path):
         return path
     quoted = "".join(

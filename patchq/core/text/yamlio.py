@@ -43,7 +43,10 @@ NO_ENTRY = "this line is no `key: value`"  # what is wrong with a line of words 
 
 
 class YamlError(ValueError):
-    """The text is not YAML, or goes beyond what is read; `line` and `column` are 1-based."""
+    """The text is not YAML, or exceeds the limits.
+
+    `line` and `column` are 1-based.
+    """
 
     def __init__(self, message: str, line: int, column: int) -> None:
         super().__init__(message)
@@ -116,8 +119,11 @@ class Misfit(Exception):
 
 
 class EntryFlaw(Struct, frozen=True):
-    """An entry that cannot be used: its key is in line `first` already, its value is not what
-    was `expected`, or, without either, the key is unknown."""
+    """An entry that cannot be used.
+
+    Its key is in line `first` already, its value is not what was `expected`, or, without either,
+    the key is unknown.
+    """
 
     key: Scalar
     value: Node
@@ -182,7 +188,10 @@ def syntax_error(text: str, first_line: int = 1) -> YamlError | None:
 
 
 def _loader(name: str) -> Any:
-    """Return libyaml's loader when the wheel has it: an order of magnitude faster, and alike."""
+    """Return libyaml's loader when the wheel has it.
+
+    It is an order of magnitude faster, and alike.
+    """
     import yaml
 
     return getattr(yaml, f"C{name}", None) or getattr(yaml, name)
@@ -247,7 +256,7 @@ class _Nodes:
 
 
 def _value(text: str) -> str | int | float | bool | None:
-    """Return the value of a plain scalar; its text in all but the clear cases."""
+    """Return the value of a plain scalar, or its text if unclear."""
     if text in _WORDS:
         return _WORDS[text]
     if _INT.fullmatch(text):

@@ -1,4 +1,4 @@
-"""Opening a response that is an API's own answer: the JSON of one model call, or JSON Lines of it.
+"""Reading of an API's own answer, as JSON or JSON Lines.
 
 Four shapes are known, each by members that the others lack: `content` of an assistant's message
 (Messages), `choices` (Chat Completions), `output` (Responses) and `candidates` (generateContent).
@@ -34,15 +34,21 @@ _BESIDE = frozenset({"type", "id", "call_id", "index", "status", "caller", "thou
 
 
 class ApiText(Struct, frozen=True):
-    """A piece of text that the model wrote; it is on the lines `at` (first, last; 1-based)."""
+    """Text that the model wrote.
+
+    `at` are its first and last line (1-based).
+    """
 
     text: str
     at: tuple[int, int]
 
 
 class ToolCall(Struct, frozen=True):
-    """A tool call.  `arguments` are an object where the API gives one, or a text that holds one
-    (whose lines are then the text's own); what else is there is left as it is."""
+    """A tool call in an API's answer.
+
+    `arguments` are an object where the API gives one, or a text that holds one (whose lines are
+    then the text's own); anything else is left as it is.
+    """
 
     name: str
     arguments: Node
@@ -64,7 +70,10 @@ class Unopened(Struct, frozen=True):
 
 
 class ApiAnswer(Struct, frozen=True):
-    """Parts of an API's answer; `cut` is the stop reason if it is no normal end."""
+    """Parts of an API's answer.
+
+    `cut` is the stop reason if it is no normal end.
+    """
 
     parts: tuple[ApiPart, ...]
     cut: str | None = None
@@ -122,7 +131,7 @@ def _alternatives(node: Node) -> tuple[str, str] | None:
 
 
 def call_of(node: Node) -> ToolCall | None:
-    """The call that an object is, in the shape of any of the APIs; None if it is none.
+    """Return an object as a tool call of any API, or None.
 
     It has a name, arguments, and nothing else that says something.
     """
@@ -141,7 +150,10 @@ def call_of(node: Node) -> ToolCall | None:
 
 
 def calls_of(node: Node) -> list[ToolCall] | None:
-    """The calls of a message that has no answer round it (`{"tool_calls": [...]}`), or None."""
+    """Return the calls of a message without an answer round it, or None.
+
+    Such a message is `{"tool_calls": [...]}`.
+    """
     items = items_of(node.get("tool_calls"))
     calls = [call for item in items if (call := call_of(item))]
     return calls if items and len(calls) == len(items) else None
@@ -199,7 +211,7 @@ def parts_of_message(node: Node) -> Iterator[ApiPart]:
 
 
 def _part(node: Node) -> Iterator[ApiPart]:
-    """One block of what a model says: text, a call, or something that is left out."""
+    """Yield the text or the call of a block, without thoughts."""
     kind = node.text("type") or ""
     thought = node.get("thought")
     if kind in _THOUGHTS or (thought is not None and thought.value is True):
@@ -227,7 +239,10 @@ def joined(parts: Iterable[ApiPart]) -> Iterator[ApiPart]:
 
 
 def call_in(node: Node, name: str | None = None) -> ToolCall | None:
-    """The call in a part; an API's own tool, `name`, has arguments of a shape of its own."""
+    """Return the call in a part, or None.
+
+    `name` is an API's own tool, whose arguments have a shape of their own.
+    """
     inner, _ = _unwrapped(node)
     name = inner.text(*_NAMES) or name
     if name is None:
@@ -263,6 +278,6 @@ def items_of(node: Node | None) -> list[Node]:
 
 
 def cut_of(reason: Node | None) -> str | None:
-    """The stop reason if it is no normal end; one that is missing or null says nothing."""
+    """Return the stop reason if it is no normal end, or None."""
     stop = reason.plain() if reason else None
     return None if stop is None or str(stop) in _ENDS else str(stop)

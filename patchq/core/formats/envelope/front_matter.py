@@ -1,4 +1,4 @@
-"""Front matter: where the YAML block before the edits is, and where one may have been lost.
+"""Front matter, the YAML block before the edits, and signs of a lost one.
 
 Lines alone decide, before any YAML is read: a block between two lines `---` that begins the
 response, blank lines and one fence round it aside, and in which a line begins with a key of ours.
@@ -75,9 +75,10 @@ _HINT_LINES = "Write it as `key: value`, or below the line `---` that ends the b
 
 
 class Split(Struct, frozen=True):
-    """A response taken apart: the lines between the markers, which begin on line `block_line` and
-    at the character `block_at`; and the text behind them, which begins on line `body_line`.
+    """A response split into its front matter and its body.
 
+    The lines between the markers begin on line `block_line`, at the character `block_at`; the body
+    begins on line `body_line`.
     `promised` is the text that `bytes` and `sha256` speak of.  It is the body, but for a fence
     round both.
     """
@@ -284,7 +285,7 @@ def _without_messages(
 
 
 def _folded(lines: Sequence[str]) -> str:
-    """The lines as YAML reads a scalar over several: a blank one is a line's end."""
+    """Return the lines folded as YAML folds a scalar over several lines."""
     text, blank = "", 0
     for line in (line.strip() for line in lines):
         if not line:

@@ -1,4 +1,4 @@
-"""Opening what agents themselves print: the events of a session, and the objects that hooks get.
+"""Reading of agents' own output: a session's events, and the input of hooks.
 
     {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": "toolu_1", …}]}}
     {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "toolu_1", …}]}}
@@ -249,7 +249,10 @@ class _Stream:
         return ApiAnswer(tuple(joined(parts)), self.cut, self.model, cwd)
 
     def _made(self, part: ApiPart) -> ApiPart | None:
-        """Return the part, with the fate of its call; None for a call that was not made."""
+        """Return the part, with the fate of its call, or None.
+
+        None for a call that was not made.
+        """
         if isinstance(part, ApiText) or part.id is None:
             return part
         made = self.made.get(part.id)

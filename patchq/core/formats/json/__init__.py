@@ -1,1 +1,1 @@
-"""Edits written in JSON: edit scripts, indexed and contextual edits, the calls of editing tools."""
+"""Edits in JSON: edit scripts, indexed and contextual edits, and calls of tools."""

@@ -1,5 +1,6 @@
-"""Edits in JSON: objects, lists of edits, and calls of tools, by the table in `shapes`.
+"""The grammar of edits in JSON: objects, lists of edits, and calls of tools.
 
+Their objects are in the table in `shapes`.
 A value that holds an edit's key or a block's marker and yields no edit is refused; any other value
 is prose.  The arguments of a call say what it does; the tool's name decides only where they do not:
 whether a text is a file's whole content, and whether a call that names a path merely looks at it.
@@ -125,8 +126,9 @@ def refuse_member(doc: Document, i: int) -> Piece | None:
 
 
 def read_call(doc: Document, call: ToolCall) -> Piece | None:
-    """Return the edits of a tool call of an API's answer; `doc` tells of paths alone.
+    """Return the edits of a tool call in an API's answer.
 
+    `doc` only gives the paths.
     None if the call is no edit.  Raises `UnreadableEdit`.
     """
     reader = _JsonReader(alone=False)
@@ -135,7 +137,10 @@ def read_call(doc: Document, call: ToolCall) -> Piece | None:
 
 
 def _check_heading(doc: Document, i: int, piece: Piece) -> None:
-    """Refuse a fence under the path of another file than it edits: it may be that file's text."""
+    """Refuse a fence under the path of a file that it does not edit.
+
+    It may be that file's text.
+    """
     above = line_above(doc.lines, i, doc.low)
     named = doc.known.on_line(doc.lines[above]) if above >= doc.low else None
     path = doc.known.meant(named) if named else ""
@@ -159,7 +164,10 @@ def _piece(doc: Document, i: int, run: JsonRun) -> Piece | None:
 
 @dataclass
 class _JsonReader:
-    """Collects the edits of JSON values; `alone` tells whether they are all of the response."""
+    """Collects the edits of JSON values.
+
+    `alone` is true if the values are all of the response.
+    """
 
     alone: bool
     edits: list[Edit] = field(default_factory=list)
@@ -230,7 +238,10 @@ class _JsonReader:
             raise members.error("expected an edit in a form that is known", HINT)
 
     def _lists(self, members: Members, tool: Tool) -> bool:
-        """Read the lists of edits that an object, or a call of `tool`, holds; False if none."""
+        """Read the lists of edits in an object or a call of `tool`.
+
+        Returns whether there are any.
+        """
         several, contexts = edits_of(members), members.get("contextualedits")
         if several is None and contexts is None:
             return False

@@ -104,7 +104,10 @@ class Members(dict[str, Node]):
                 raise self.error(message, hint)
 
     def one(self, *keys: str) -> Node | None:
-        """The member that is written under one of the keys; under two it must say the same."""
+        """Return the member under one of the keys.
+
+        Members under several of them must be equal.
+        """
         found = [key for key in keys if key in self]
         if len(found) > 1 and len({str(self[key].plain()) for key in found}) > 1:
             names = " and ".join(repr(self.written[key]) for key in found)
@@ -112,7 +115,10 @@ class Members(dict[str, Node]):
         return self[found[0]] if found else None
 
     def _value(self, keys: tuple[str, ...], expected: str, fits: Callable[[Any], bool]) -> Any:
-        """The value of the one member under the keys, which has to fit; None if it is missing."""
+        """Return the value under one of the keys, or None if it is missing.
+
+        Raises `UnreadableEdit` if it does not fit.
+        """
         node = self.one(*keys)
         if node is None:
             return None
@@ -189,8 +195,10 @@ class Members(dict[str, Node]):
         return any(key in PATH or key.endswith("path") for key in self)
 
     def edit(self, format: str, op: Op, default_path: str | None, id: str = "") -> Edit:
-        """The edit of that format that the object says; `default_path` is what is further
-        out."""
+        """Return the edit in an object, with the given format and operation.
+
+        `default_path` is the path given further out.
+        """
         return Edit(
             id,
             format,
@@ -203,8 +211,9 @@ class Members(dict[str, Node]):
 
 
 def edits_of(members: Members) -> tuple[list[Node], JsonPlace] | None:
-    """The items of `edits` where those can only be edits, and their place; None if they are not.
+    """Return the items of `edits` and their place, or None.
 
+    None if they are not edits.
     Some models give the list as a text that holds it.
     """
     node, place = members.get("edits"), members.place
@@ -222,7 +231,10 @@ def edits_of(members: Members) -> tuple[list[Node], JsonPlace] | None:
 
 
 def whole(value: Any) -> int | None:
-    """A value as a whole number, which some APIs write as `3.0`; None if it is none."""
+    """Return a value as a whole number, or None.
+
+    Some APIs write one as `3.0`.
+    """
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -269,7 +281,10 @@ def _is_edits(node: Node) -> bool:
 
 
 def _undressed(written: str, known: KnownPaths) -> str | None:
-    """A path as it is meant; None if it cannot be one.  Blanks round it are data in JSON."""
+    """Return a path without decoration, or None if it cannot be one.
+
+    Blanks round it are data in JSON.
+    """
     path = written
     if not known(path) and path == path.strip():
         plain = undress(path)[0]
@@ -315,7 +330,10 @@ def begins(line: str) -> bool:
 
 
 class JsonNotes:
-    """Notes on the JSON in a document; `end` is the line (index) behind what was read."""
+    """Notes on the JSON in a document.
+
+    `end` is the line (index) behind what was read.
+    """
 
     def __init__(self, doc: Document) -> None:
         self.doc = doc

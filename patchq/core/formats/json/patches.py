@@ -35,8 +35,9 @@ _HINT = (
 
 
 def patch_of(arguments: Node, place: JsonPlace) -> list[Edit]:
-    """Return the edits of a call whose argument is a patch; none if it is none.
+    """Return the edits of a call whose argument is a patch.
 
+    The list is empty if it is none.
     Raises `UnreadableEdit`.
     """
     patches = [text for text in _texts(arguments) if _BEGIN.search(text)]
@@ -61,7 +62,10 @@ def commands(arguments: Node, place: JsonPlace) -> Iterator[ShownPlace]:
 
 
 def _texts(arguments: Node) -> list[str]:
-    """Return the texts that may be a patch; none if the arguments say anything else."""
+    """Return the texts in the arguments that may be a patch.
+
+    The list is empty if the arguments have other members.
+    """
     members = {"input": arguments}
     if isinstance(arguments.value, dict):
         members = {plain_key(key): node for key, node in arguments.value.items()}

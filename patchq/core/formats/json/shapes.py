@@ -296,7 +296,7 @@ def _new_text(members: Members, kind: str) -> str:
 
 
 def _window(members: Members) -> tuple[int, int] | None:
-    """Return the lines (first, last) that a hint states; None if it states no certain ones.
+    """Return the lines (first, last) that a hint states, or None.
 
     It is a number, or a text like "approximately line 45-50".
     """
@@ -316,9 +316,9 @@ _CALL_KEYS = frozenset({*OLD, *NEW, "filetext", "insertline"})
 
 
 class Shape(Struct, frozen=True):
-    """A row of the table: a form, what tells its objects, and what they say.
+    """A row of the table of objects.
 
-    An object that only looks says None.
+    `tells` is true for its objects; `read` returns None for one that only looks.
     """
 
     form: str

@@ -48,7 +48,10 @@ _BLANKS = " \t\r"
 
 
 class BlockMarker(Struct, frozen=True):
-    """A marker line of a block: the sign that it repeats, how often, and its word."""
+    """A marker line of a block.
+
+    It is a sign, repeated `length` times, and a word.
+    """
 
     kind: str
     length: int

@@ -1,4 +1,4 @@
-"""Fences: the lines that open and close code in Markdown, and the tags that models use instead."""
+"""Fences of code in Markdown, and the tags that models use instead."""
 
 from __future__ import annotations
 
@@ -88,7 +88,10 @@ class Fences:
             yield self._indices[k], self._marks[self._indices[k]]
 
     def end(self, start: int, mark: Fence) -> int:
-        """Return the line that ends the fence of line `start`; the lines' number if none does."""
+        """Return the index of the line that ends the fence of line `start`.
+
+        It is the number of lines if none does.
+        """
         nested = [mark]
         for i, other in self.behind(start):
             if nested[-1].closed_by(other):

@@ -1,4 +1,4 @@
-"""Lines of a text: which hold something, which patches and diffs are known by, and text again."""
+"""Lines of a text: blank ones, and the marks of patches and diffs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ DIFF_ENDINGS = (".diff", ".patch", ".udiff", ".rej")
 
 
 def is_blank(line: str) -> bool:
-    """Return whether the line is empty; one that holds blanks is a line like any other."""
+    """Return whether the line is empty.
+
+    A line of blanks is not.
+    """
     return not line.strip("\r")
 
 
 def next_line(lines: Sequence[str], index: int) -> int:
-    """The index of the first line behind `index` that is not blank; the lines' number if none."""
+    """Return the index of the first line behind `index` that is not blank.
+
+    It is the number of lines if there is none.
+    """
     index += 1
     while index < len(lines) and not lines[index].strip():
         index += 1
@@ -27,7 +33,10 @@ def next_line(lines: Sequence[str], index: int) -> int:
 
 
 def line_above(lines: Sequence[str], index: int, low: int) -> int:
-    """The index of the last line above `index` that is not blank; `low - 1` if there is none."""
+    """Return the index of the last line above `index` that is not blank.
+
+    It is `low - 1` if there is none.
+    """
     index -= 1
     while index >= low and not lines[index].strip():
         index -= 1

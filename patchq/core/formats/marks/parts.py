@@ -1,6 +1,6 @@
-"""The parts of a response: the lines that label them, as `FILE:`, `END FILE`, `CHANGE`, `FIND:` and
-`REPLACE WITH:`, and the text that is in a fence under them.
+"""The parts of a response: its labels, and the text in fences under them.
 
+Labels are `FILE:`, `END FILE`, `CHANGE`, `FIND:` and `REPLACE WITH:`.
 A bare fence line of at least the opening's length closes.  Inside, a fence line with info opens a
 nested fence, which a bare line closes first; a shorter one cannot be mistaken for the outer fence
 and is text.  A bare line that opens inside looks like the outer fence's end, so a text
@@ -78,7 +78,10 @@ def file_line(line: str) -> FileLine | None:
 
 
 def path_behind(label: FileLine, known: KnownPaths) -> str | None:
-    """The one path that the rest of a `FILE:` line is; None if there is none, or more than it."""
+    """Return the path behind `FILE:`, or None.
+
+    None if there is none, or a note behind it.
+    """
     rest = label.rest if known(label.rest) else undress(label.rest)[0]
     if rest.endswith(")") and not known(rest):  # a note is no part of the path
         return None

@@ -1,4 +1,4 @@
-"""Paths of edits as models write them: bare, dressed, or as the info of a fence.
+"""Paths of edits as models write them, bare, decorated, or in a fence's info.
 
 A **path** token is one that the base has, that holds `/`, or that ends in `.` and 1-10 letters or
 digits.  A line is read only as far as a path can be long, and dressings are taken off only so many
@@ -91,7 +91,10 @@ class KnownPaths:
         return self._has(self.spelled(path))
 
     def meant(self, path: str) -> str:
-        """The path as git has it; one that names nothing stays as it is, but for `./`."""
+        """Return the path as git has it.
+
+        A path that names nothing stays as it is, but for `./`.
+        """
         path = self.spelled(path)
         if ":" in path and not self._has(path):
             plain = _AT_LINE.sub("", path)

@@ -46,7 +46,10 @@ _ALONE = "send the answer alone, without the thinking before it"
 
 
 class Tag(Struct, frozen=True):
-    """A tag of thinking: its shape and name, which its pair shares, and its place on the line."""
+    """A tag of thinking, and its place on the line.
+
+    `pair` is its shape and name, which the opening and the closing tag share.
+    """
 
     pair: tuple[int, str]
     closes: bool

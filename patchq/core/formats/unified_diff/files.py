@@ -1,4 +1,4 @@
-"""The files of a unified diff, and the edits that their hunks stand for: one edit for each hunk.
+"""The files of a unified diff, with one edit for each hunk.
 
 Only a new or deleted file's hunks are one edit together.  A file has git's own headers, `---` and
 `+++` lines, or both.  What a diff can say and patchq cannot do (submodules, copies, binary files

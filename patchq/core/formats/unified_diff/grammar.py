@@ -176,8 +176,9 @@ def _stat_above(doc: Document, start: int) -> int | None:
 
 
 def _fenced(doc: Document, start: int) -> Piece | None:
-    """Return the diff in the fence that opens on line `start` (an index); None if it holds none.
+    """Return the diff in the fence that opens on line `start`, or None.
 
+    `start` is an index.
     Raises `UnreadableEdit`.
     """
     line, mark = doc.lines[start], doc.fences.at(start)
@@ -275,7 +276,10 @@ def _read(reader: FileReader, path: str | None) -> None:
 
 
 class Mail(Struct, frozen=True):
-    """`author` is `Name <address>`; `end` is the index of the first line behind the headers."""
+    """The headers of a mail that holds a patch.
+
+    `author` is `Name <address>`; `end` is the index of the first line behind the headers.
+    """
 
     author: str | None
     subject: str | None

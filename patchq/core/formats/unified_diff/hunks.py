@@ -1,4 +1,4 @@
-"""The lines of a diff: the paths that headers name, what begins on a line, and the hunks.
+"""The lines of a diff: its headers' paths, and its hunks.
 
 Paths are quoted as git quotes them, with prefixes and dates, or not.
 
@@ -39,8 +39,9 @@ _PREFIX = re.compile(r"[abciow12]/(?=.)", re.DOTALL)
 
 
 class DiffRegion(Struct, frozen=True):
-    """The lines that a diff is read from; the first is line `offset` (an index) of the document.
+    """The lines that a diff is read from.
 
+    The first is line `offset` (an index) of the document.
     `fenced` says that no prose can follow in them.
     """
 
@@ -53,7 +54,10 @@ class DiffRegion(Struct, frozen=True):
         return UnreadableEdit(self.offset + i, message, hint)
 
     def missing(self, i: int, message: str, end: int) -> UnreadableEdit:
-        """Return the refusal for what is missing at `end`: a response that ends there was cut."""
+        """Return the refusal for something missing at `end`.
+
+        A response that ends there was cut.
+        """
         cut = UnreadableEdit.cut(self.offset + i, message)
         return cut if self.ends(end) else self.unreadable(i, message)
 
@@ -78,7 +82,10 @@ def is_pair(lines: Sequence[str], i: int) -> bool:
 
 
 def begins_file(lines: Sequence[str], i: int) -> bool:
-    """Return whether headers begin on line `i`; one of `---` and `+++` may be missing."""
+    """Return whether a file's headers begin on line `i`.
+
+    One of `---` and `+++` may be missing.
+    """
     line = lines[i]
     one = line.startswith(("--- ", "+++ ")) and bool(line[4:].strip())
     return line.startswith(GIT) or (one and (is_pair(lines, i) or is_hunk(lines, i + 1)))
@@ -97,7 +104,10 @@ def names_one_file(lines: Sequence[str], i: int, known: KnownPaths) -> bool:
 
 
 def is_signature(lines: Sequence[str], i: int) -> bool:
-    """Return whether a mail ends on line `i`: `-- `, and git's version below it."""
+    """Return whether a mail's signature is on line `i`.
+
+    It is `-- `, with git's version below it.
+    """
     below = lines[i + 1] if i + 1 < len(lines) else ""
     return lines[i].rstrip() == "--" and _VERSION.fullmatch(below) is not None
 
@@ -119,8 +129,9 @@ def filled(lines: Sequence[str], i: int) -> int:
 
 
 class DiffHunk(Struct, frozen=True):
-    """A hunk's lines.  `first` is the index of the first, its header if it has one.
+    """The lines of a hunk.
 
+    `first` is the index of the first, its header if it has one.
     Its body is `start:end`; `exact` says that its counts hold, `old_ends` and `new_ends` whether
     the last old and new line end in a newline.
     """
@@ -136,7 +147,10 @@ class DiffHunk(Struct, frozen=True):
 
 
 def sign_of(line: str) -> str | None:
-    """Return a body line's sign; a blank line is context, `\\` says that the one above is open."""
+    """Return the sign of a line in a hunk's body, or None.
+
+    A blank line is context; `\\` says that the line above has no newline.
+    """
     if line[:1] in ("+", "-", " ") or not line.strip():
         return line[:1] if line[:1] in ("+", "-") else " "
     return "\\" if line[0] == "\\" and _NO_NEWLINE.fullmatch(line) else None
@@ -217,7 +231,7 @@ def _character(match: re.Match[bytes]) -> bytes:
 
 
 def side(line: str) -> str | None:
-    """Return the path of a `--- ` or `+++ ` line, with its prefix; None if it has none."""
+    """Return the prefixed path of a `--- ` or `+++ ` line, or None."""
     text = line[4:].partition("\t")[0].strip()
     if not text.startswith('"') and " " in text:
         text = _DATE.sub("", text, count=1).rstrip()
@@ -249,8 +263,9 @@ def bare(path: str) -> str:
 
 
 def named(git: Sides | None, old: str, new: str, known: KnownPaths) -> Sides:
-    """Return the two sides as paths of the repository: without prefixes, if those are some.
+    """Return the two sides as paths of the repository.
 
+    They are without prefixes, if they have any.
     What git's own line tells of them holds.  They are some where both sides have them; else where
     the base, or the other side, has the rest.  A side that is nowhere has none of its own.
     """
@@ -274,7 +289,10 @@ def _prefixed(old: str, new: str) -> bool:
 
 
 def _alone(path: str, prefix: str, known: KnownPaths) -> str:
-    """Return the path of the only side; in a reversed diff it has the other side's prefix."""
+    """Return the path of a diff's only side, without its prefix.
+
+    In a reversed diff it has the other side's prefix.
+    """
     own = known(path) and not known(path[2:])
     other = path[:2] in PREFIXES and not known.base.has_directory(path[0])
     if own or not (path.startswith(prefix) or other):
