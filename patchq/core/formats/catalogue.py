@@ -61,7 +61,7 @@ class Catalogue(dict[str, Format]):
         self._by_letter: dict[str, list[Opening]] = {}
         self._fences = sorted(fences, key=lambda opening: opening.turn)
         # Most responses begin their edits with the same few lines.
-        self._recent = lru_cache(1024)(self._begun)
+        self._recent = lru_cache(1024)(self._look)
         self.owners: dict[Read, str] = {}  # the format that a reader is of, where it is of one only
         for form in forms:
             for read in {*(o.read for o in form.openings), *(f.read for f in form.fences)}:
@@ -83,15 +83,15 @@ class Catalogue(dict[str, Format]):
         """Return the format of that name; case and `-` for `_` do not matter."""
         return self.get(name.replace("-", "_").lower())
 
-    def begins(self, line: str) -> Beginning:
-        """Return what may begin on a line; `NOTHING` itself for prose."""
-        return self.begun(line) if self.may_begin(line) else NOTHING
+    def beginning(self, line: str) -> Beginning:
+        """Return the forms and signs that may begin on any line; `NOTHING` itself for prose."""
+        return self.beginning_of_match(line) if self.may_begin(line) else NOTHING
 
-    def begun(self, line: str) -> Beginning:
-        """Return the same for a line on which something may begin at a glance."""
-        return self._recent(line) if len(line) < _SHORT else self._begun(line)
+    def beginning_of_match(self, line: str) -> Beginning:
+        """Return the same for a line that `may_begin` matches; no other line may be given."""
+        return self._recent(line) if len(line) < _SHORT else self._look(line)
 
-    def _begun(self, line: str) -> Beginning:
+    def _look(self, line: str) -> Beginning:
         prefix = None if line[0] in _BARE else prefix_of(line)
         if mark := fence(line):
             fences = [f for f in self._fences if f.may_begin is None or f.may_begin(mark)]

@@ -129,7 +129,7 @@ class _ResponseReader:
         while i < len(lines):
             rest = range(i, len(lines))
             for i in compress(rest, map(self.formats.may_begin, map(lines.__getitem__, rest))):
-                if self.formats.begun(lines[i]) is not NOTHING:
+                if self.formats.beginning_of_match(lines[i]) is not NOTHING:
                     break
             else:
                 break
@@ -138,21 +138,21 @@ class _ResponseReader:
 
     def _step(self, i: int) -> int:
         """Read what is on line `i`, and return the index to continue with."""
-        begun = self.formats.begun(self.doc.lines[i])
-        if begun.prefix:
-            self.carried.take_off(i, begun.prefix)
-            begun = self.formats.begins(self.doc.lines[i])
-        if begun.thought:
-            return self._thought(i, begun.thought)
-        if begun.channel:
+        beginning = self.formats.beginning_of_match(self.doc.lines[i])
+        if beginning.prefix:
+            self.carried.take_off(i, beginning.prefix)
+            beginning = self.formats.beginning(self.doc.lines[i])
+        if beginning.thought:
+            return self._thought(i, beginning.thought)
+        if beginning.channel:
             return self._channels(i)
-        for read in begun.reads:
+        for read in beginning.reads:
             try:
                 if piece := read(self.doc, i):
                     return self._take(piece, i)
             except UnreadableEdit as error:
                 raise error.written_as(self.formats.owners[read]) from None
-        if begun.fences:
+        if beginning.fences:
             self.doc.fences.read(i)
         return i + 1
 

@@ -67,7 +67,7 @@ class EditRefused(Exception):
         self.problem, self.note = problem, note
 
 
-def _refuse(code: str, path: str, message: str, hint: str) -> EditRefused:
+def _refusal(code: str, path: str, message: str, hint: str) -> EditRefused:
     return EditRefused(ErrorProblem(code, message, hint, path=path))
 
 
@@ -76,9 +76,9 @@ def check_spelling(path: str, rules: PlanRules, *, exists: bool) -> None:
     if flaw := check_path(path, exists=exists):
         astray = rules.astray(path) if path.startswith("/") else None
         shown = repr(path).replace(path, told_apart(path, normalize("NFC", path))[0])
-        raise _refuse(flaw.code, path, f"the path {shown} {astray or flaw.reason}", _spelled(path))
+        raise _refusal(flaw.code, path, f"the path {shown} {astray or flaw.reason}", _spelled(path))
     if reason := rules.denied(path):
-        raise _refuse(
+        raise _refusal(
             "path.denied",
             path,
             f"{path} may not be changed: {reason}",
@@ -109,7 +109,7 @@ def existing(
             named, apart = told_apart(path, likely)
             more = f" (written out: {apart})" if apart != likely else ""
             hint = f"did you mean {likely}?{more}"
-        raise _refuse("path.not_found", path, f"there is no file {named} in the base", hint)
+        raise _refusal("path.not_found", path, f"there is no file {named} in the base", hint)
     _check_kind(tree, path, entry, link=link)
     return tree.read(path), entry
 
@@ -158,7 +158,7 @@ def too_large(sizes: Iterable[tuple[str, int]], most: int) -> ErrorProblem | Non
 
 def _check_kind(tree: Tree, path: str, entry: Entry, *, link: bool) -> None:
     if entry.kind != ("link" if link else "file"):
-        raise _refuse(
+        raise _refusal(
             "path.not_a_file",
             path,
             f"{path} is {_WHAT[entry.kind]}, not a {'symbolic link' if link else 'file'}",
@@ -170,7 +170,7 @@ def _check_kind(tree: Tree, path: str, entry: Entry, *, link: bool) -> None:
 
 def _check_filter(tree: Tree, path: str) -> None:
     if driver := tree.filtered(path):
-        raise _refuse(
+        raise _refusal(
             "path.filtered",
             path,
             f"{path} has the attribute `filter={driver}`: what git stores is not its text",
@@ -181,14 +181,14 @@ def _check_filter(tree: Tree, path: str) -> None:
 def check_text(path: str, data: bytes, rules: PlanRules) -> None:
     """Raise `EditRefused` unless the file's bytes can be edited as text."""
     if len(data) > rules.file_bytes:
-        raise _refuse(
+        raise _refusal(
             "file.unreadable",
             path,
             f"{path} has {len(data)} bytes, more than `limits.file_bytes` ({rules.file_bytes})",
             "leave this file out, or have the limit raised",
         )
     if b"\0" in data:
-        raise _refuse(
+        raise _refusal(
             "file.binary", path, f"{path} is binary (it holds NUL bytes)", "leave this file out"
         )
 
@@ -207,7 +207,7 @@ def check_new(
         return None
     if entry is not None:
         if entry.kind != "file":
-            raise _refuse(
+            raise _refusal(
                 "path.not_a_file",
                 path,
                 f"{path} is {_WHAT[entry.kind]}",
@@ -217,7 +217,7 @@ def check_new(
     _check_ancestors(tree, path, leaving)
     _check_collisions(tree, path)
     if placeholder := _placeholder(tree, path):
-        raise _refuse(
+        raise _refusal(
             "path.invalid",
             path,
             f"the path {path!r} is a placeholder: {placeholder!r} is no name",
@@ -225,7 +225,7 @@ def check_new(
         )
     parent = path.rpartition("/")[0]
     if parent and not rules.new_directories and tree.entry(parent) is None:
-        raise _refuse(
+        raise _refusal(
             "path.new_directory",
             path,
             f"the directory {parent} does not exist, and new ones may not be made",
@@ -284,7 +284,7 @@ def _check_ancestors(tree: Tree, path: str, leaving: Collection[str] = ()) -> No
         if entry is None or (entry.kind in ("file", "link") and parent in leaving):
             return
         if entry.kind != "tree":
-            raise _refuse(
+            raise _refusal(
                 "path.not_a_file",
                 path,
                 f"{parent} is {_WHAT[entry.kind]}, so nothing can stand below it",
@@ -308,21 +308,23 @@ def _check_collisions(tree: Tree, path: str) -> None:
             for other in names:
                 if not looks.isdisjoint(look(other)):
                     there = f"{directory}/{other}" if directory else other
-                    raise _differs_little(
+                    raise _look_alike_refusal(
                         path, path, there, "choose another name, or use the one that exists"
                     )
             return
         directory = f"{directory}/{name}" if directory else name
 
 
-def _differs_little(path: str, name: str, other: str, hint: str, which: str = "") -> EditRefused:
+def _look_alike_refusal(
+    path: str, name: str, other: str, hint: str, which: str = ""
+) -> EditRefused:
     same = "/".join(name.split("/")[: other.count("/") + 1])
     one, two = told_apart(same, other)
     if collision_key(same) == collision_key(other):
         how = f"differs from {two}{which} only in case or in how its letters are composed"
     else:
         how = f"looks like {two}{which}, and is another name"
-    return _refuse("path.exists", path, f"{one} {how}", hint)
+    return _refusal("path.exists", path, f"{one} {how}", hint)
 
 
 class NewPaths:
@@ -340,7 +342,7 @@ class NewPaths:
 
     def _add(self, path: str, step: str, is_file: bool, other: str, other_is_file: bool) -> None:
         if is_file != other_is_file:
-            raise _refuse(
+            raise _refusal(
                 "path.not_a_file",
                 path,
                 f"the change makes {other} both a file and a directory",
@@ -348,7 +350,7 @@ class NewPaths:
             )
         if step != other:
             hint = "spell it alike, or choose another name"
-            raise _differs_little(path, step, other, hint, ", which the change adds too,")
+            raise _look_alike_refusal(path, step, other, hint, ", which the change adds too,")
 
 
 def likely_path(tree: Tree, path: str) -> str | None:

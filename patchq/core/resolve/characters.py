@@ -95,19 +95,19 @@ class Wanted(Struct, frozen=True):
         target, replacement, before, after = map(unescape, parts)
         return replace(self, target=target, replacement=replacement, before=before, after=after)
 
-    def pick(self, found: Sequence[S], text: Text) -> Sequence[S] | None:
-        """Return the places to change; None if there are too few, all of them if too many."""
+    def pick(self, found: Sequence[S], text: Text) -> Sequence[S]:
+        """Return the places to change; none if there are too few, all of them if too many."""
         if self.at is not None or self.count != 1:
             there = apart(found)
             if self.at is None:
-                return there if len(there) >= (self.count or 1) else None
+                return there if len(there) >= (self.count or 1) else ()
             known = self.at and 1 <= self.at[0] <= self.at[-1] <= len(there)
-            return [there[i - 1] for i in self.at] if known else None
+            return [there[i - 1] for i in self.at] if known else ()
         if len(found) > 1 and self.window:
             first, last = self.window
             inside = [span for span in found if first <= text.line_at(span.start) <= last]
             return inside if len(inside) == 1 else found
-        return found or None
+        return found
 
     def has_too_many(self, found: Sequence[object]) -> bool:
         return self.at is None and self.count is not None and len(found) > self.count
@@ -376,11 +376,10 @@ def _by_lines(text: Text, wanted: Wanted, levels: Sequence[str]) -> Found | Miss
     if wanted.at is None and wanted.count == 1:
         return ladder.resolve(text, op, levels)
 
-    def pick(found: list[LineRange]) -> Sequence[LineRange] | None:
-        places = wanted.pick(found, text) or []
-        return None if wanted.has_too_many(places) else places
+    def pick(found: list[LineRange]) -> Sequence[LineRange]:
+        return wanted.pick(found, text)
 
-    return ladder.resolve_many(text, op, levels, pick)
+    return ladder.resolve_many(text, op, levels, pick, wanted.has_too_many)
 
 
 _SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s|$)|\Z)", re.DOTALL)

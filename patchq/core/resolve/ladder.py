@@ -147,18 +147,19 @@ def resolve_many(
     text: Text,
     op: Replace,
     enabled: Sequence[str],
-    pick: Callable[[list[LineRange]], Sequence[LineRange] | None],
+    pick: Callable[[list[LineRange]], Sequence[LineRange]],
+    has_too_many: Callable[[Sequence[LineRange]], bool],
 ) -> Found | Missed:
     """Return the places that `pick` takes, from left to right without overlap.
 
-    It takes none where there are too few, and gives None where there are too many.
+    It takes none where there are too few; what it takes may be too many.
     """
     for reading, level in _steps(_quote(op, text), enabled):
         if reading.level == "elided":
             continue
         there = apart(place for (place,) in placements(text, reading, level, most=None))
         selection = pick(there)
-        if selection is None:
+        if has_too_many(selection):
             return Missed("count", detail=str(len(there)))
         if not selection:
             continue

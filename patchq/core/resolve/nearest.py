@@ -25,7 +25,7 @@ from patchq.core.model.values import Tree
 from patchq.core.resolve.levels import Lines
 from patchq.core.text.lines import Text
 
-# Of one reading of a batch: a fraction of the two seconds that requirement A10 allows.
+# Of one reading of a batch: a fraction of the two seconds in which failed edits are explained.
 STEPS = 3_000_000
 PER_EDIT = 300
 BYTES_A_STEP = 500  # so many are searched in the time of a step

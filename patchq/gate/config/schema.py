@@ -16,7 +16,7 @@ Rung = Literal[
     "typography", "line_numbers", "unescaped", "elided",
 ]  # fmt: skip
 RUNGS: tuple[Rung, ...] = get_args(Rung)
-Stage = Literal["pre-apply", "pre-commit", "post-commit", "post-reject"]
+HookStage = Literal["pre-apply", "pre-commit", "post-commit", "post-reject"]
 
 
 def takes(expected: str, pattern: str | None = None, **bounds: Any) -> Meta:
@@ -135,7 +135,7 @@ class Validate(Section):
 
 class Hook(Section):
     id: Name
-    stage: Stage
+    stage: HookStage
     run: Annotated[Text, about("a shell line, or `patchq:NAME` for a shipped hook")]
     files: Annotated[Patterns, about("run only if a changed path matches; empty: always")] = ()
     timeout_seconds: Seconds = 600.0

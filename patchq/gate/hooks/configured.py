@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from patchq import __version__
 from patchq.gate.config.policy import matcher
-from patchq.gate.config.schema import Config, Hook, Stage
+from patchq.gate.config.schema import Config, Hook, HookStage
 from patchq.gate.errors import HookFault
 from patchq.gate.report.schema import EVENT_KINDS, LANDED, EventKind
 from patchq.gate.report.secrecy import directory, gate
@@ -83,7 +83,7 @@ MESSAGE = "PATCHQ_MSG"
 _SCRIPTS = frozenset({".sh", ".bash", ".py", ".pl", ".rb", ".js", ".mjs", ".ts"})
 _SPECIAL = re.compile(r"[*?\[\]\\! #]")
 # The repository's own: name -> stage, and whether it may change something (the message).
-_GIT_HOOKS: Mapping[str, tuple[Stage, bool]] = {
+_GIT_HOOKS: Mapping[str, tuple[HookStage, bool]] = {
     "applypatch-msg": ("pre-commit", True),
     "pre-applypatch": ("pre-commit", False),
     "post-applypatch": ("post-commit", False),
@@ -129,8 +129,8 @@ class Steps(Struct, frozen=True):
         return tuple(step for step in self.pre_commit if not step.hook.each)
 
     @property
-    def alone(self) -> Steps:
-        """The hooks that judge each member of a train by itself."""
+    def without_joined(self) -> Steps:
+        """The hooks without those that check the joined tree of a train."""
         return replace(self, pre_commit=tuple(step for step in self.pre_commit if step.hook.each))
 
     @property

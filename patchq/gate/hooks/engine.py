@@ -112,13 +112,13 @@ class Engine:
                 answer = self._run(step, candidate, stop)
             except OSError as error:
                 raise DiskFault(f"cannot prepare for the hook {step.hook.id}: {error}") from None
-        self.see(step.hook, answer.run, candidate.id.rpartition(" ")[2])
+        self.record_trouble(step.hook, answer.run, candidate.id.rpartition(" ")[2])
         if step.hook.cache and not (answer.problems or answer.fixed or answer.message):
             self._passes.put(key, b"\0".join(changed))
         return answer
 
-    def see(self, hook: Hook, run: HookRun, id: str) -> bool:
-        """Note a hook that does not do what it is for, or that it does again; whether it hung."""
+    def record_trouble(self, hook: Hook, run: HookRun, id: str) -> bool:
+        """Note that a hook has trouble, or has none any more; return True if it hung."""
         name, follows = f"hook.{hook.id}", hook.stage.startswith("post-")
         if run.exit is None:
             how = f"did not end within {hook.timeout_seconds:g} s"

@@ -105,7 +105,7 @@ class Notifier:
         run = self._engine.tell(step, replace(kept, state=state), kind, path, where, self._cut)
         if run.output or run.exit != 0:
             self._runs.append((id, replace(run, output=tail(run.output, _MOST_OUTPUT))))
-        hung = self._engine.see(step.hook, run, id)
+        hung = self._engine.record_trouble(step.hook, run, id)
         (self._hung.add if hung else self._hung.discard)(step.hook.id)
         if run.exit != 0:
             end = "did not end in time" if run.exit is None else f"ended with {run.exit}"

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import Problem, Source
-from patchq.gate.config.schema import Stage
+from patchq.gate.config.schema import HookStage
 from patchq.gate.errors import UsageError
 from patchq.gate.git.command import Git
 from patchq.gate.hooks.engine import Engine
@@ -35,8 +35,8 @@ from patchq.gate.queue import Claim
 from patchq.gate.report.schema import LANDED
 
 _MAIL, _PUSH = "git-am", "push"
-_PLAN: tuple[Stage, ...] = ("pre-apply",)
-_TREE: tuple[Stage, ...] = ("pre-commit",)
+_PLAN: tuple[HookStage, ...] = ("pre-apply",)
+_TREE: tuple[HookStage, ...] = ("pre-commit",)
 _BOTH = (*_PLAN, *_TREE)
 
 
@@ -157,7 +157,7 @@ def _nothing(git: Git) -> str:
 
 
 def _asked(
-    session: Session, id: str, branch: str, parent: str, commit: str, stages: Sequence[Stage]
+    session: Session, id: str, branch: str, parent: str, commit: str, stages: Sequence[HookStage]
 ) -> list[Problem]:
     """Return the problems that the configured hooks of these stages have with a commit."""
     chosen = tuple(hook for hook in session.config.hooks if hook.stage in stages)

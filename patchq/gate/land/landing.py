@@ -90,7 +90,7 @@ def land(decisions: Sequence[Decision], session: Session) -> Landed:
             if not one.made
             for decision in row.decisions
         }
-        landed = _sorted(written, lost, session)
+        landed = _split_by_outcome(written, lost, session)
         if rows:
             _mark(made, landed.done, session)
             flush(session)
@@ -113,7 +113,7 @@ def _intended(written: Publication, session: Session) -> bool:
     return True
 
 
-def _sorted(
+def _split_by_outcome(
     written: Sequence[Publication], not_made: Mapping[str, tuple[_Row, Moved]], session: Session
 ) -> Landed:
     """Return the verdicts that are true now, and the batches to decide again.

@@ -1,7 +1,7 @@
 """Working off the queue: claims in, verdicts out, group by group.
 
 `watch` and `run` share this; they differ only in what they do when nothing is left.
-What a crash left with an intended verdict is `recovery`'s; this decides on the rest anew.
+`landing.finish` ends what a crash left with an intended verdict; this decides on the rest anew.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def _decide(claim: Claim, session: Session, tips: Tips) -> Decision:
 
 def _checked(decision: Decision, session: Session, tips: Tips) -> Decision:
     if decision.state == "applied":
-        (decision,) = presubmit.check([decision], session, session.hooks.alone)
+        (decision,) = presubmit.check([decision], session, session.hooks.without_joined)
     if decision.state == "applied" and decision.commit:
         tips.move(decision.target, decision.commit)
     return decision

@@ -1,9 +1,9 @@
 """A batch's changes, file by file, carried from its base to the tip.
 
-Row I2 of the requirements is the rule: a batch lands when no line that it changes, nor the line on
-either side, was touched since, and wherever an edit has a place on the tip by itself, it is the
-carried one; what it only quotes may have changed.  Git's own three-way merge, where it is clean,
-must give the same tree.
+A batch lands when no line that it changes, nor the line on either side, was touched since, and
+wherever an edit has a place on the tip by itself, it is the carried one; what it only quotes may
+have changed.  Git's own three-way merge, where it is clean, must give the same tree.  The reasons
+are in `docs/decisions/0004-moved-bases.md`.
 """
 
 from __future__ import annotations

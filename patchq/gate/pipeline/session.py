@@ -34,7 +34,7 @@ from patchq.gate.git.signing import Signer
 from patchq.gate.hooks.configured import Steps, paths_named, steps
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue import Claim, Requests
-from patchq.gate.queue.lock import Hand, Stage
+from patchq.gate.queue.lock import Hand, WorkStage
 from patchq.gate.report.schema import IDLE, Report
 from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Model, Stop
@@ -168,7 +168,7 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
         return replace(self._identity, when=max(int(self.clock()), not_before))
 
     def doing(
-        self, batch: str, stage: Stage, hook: str | None = None
+        self, batch: str, stage: WorkStage, hook: str | None = None
     ) -> AbstractContextManager[None]:
         """Show others what is done with a batch, as long as the block runs."""
         return self.hand.at(batch, stage, hook) if self.hand else nullcontext()

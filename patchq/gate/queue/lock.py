@@ -37,7 +37,7 @@ from patchq.gate.queue.spool import disk_faults, encode
 
 HAND = "hand"
 STOP_NOW = signal.SIGUSR1  # ends whoever empties the inbox at once
-Stage = Literal["deciding", "asking", "checking"]
+WorkStage = Literal["deciding", "asking", "checking"]
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _HEADER_BYTES = 4096
 _MOST_TOLD = 5
@@ -167,7 +167,7 @@ class Activity(Struct, frozen=True):
     """
 
     batch: str
-    stage: Stage
+    stage: WorkStage
     since: float
     hook: str | None = None
 
@@ -192,7 +192,7 @@ class Hand:
     _count: int = 0
 
     @contextmanager
-    def at(self, batch: str, stage: Stage, hook: str | None = None) -> Iterator[None]:
+    def at(self, batch: str, stage: WorkStage, hook: str | None = None) -> Iterator[None]:
         """While the block runs, that is what is done with the batch."""
         with self._lock:
             self._count = key = self._count + 1

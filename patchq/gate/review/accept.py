@@ -375,7 +375,7 @@ class Train:
             return (Problem("depends.failed", f"{id} is on top of {on}, which was left out"),)
         decision = decision_on(session, report, tips, branch)
         (decision,) = presubmit.check(
-            [decision], session, session.hooks.alone, unchanged=branch != report.commit
+            [decision], session, session.hooks.without_joined, unchanged=branch != report.commit
         )
         problems = obstacles(decision, f"run `patchq accept {id}` again")
         return problems or Member(report, branch, decision)
