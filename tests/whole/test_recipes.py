@@ -40,6 +40,12 @@ def test_the_index_names_files_that_there_are() -> None:
     assert [name for name in named if not (ROOT / name).is_file()] == []
 
 
+def test_the_tables_of_codes_are_there() -> None:
+    rows = [names(cell) for cell, _ in table(PAGE, "table")]
+    missing = [row for row in rows if row[0] not in (ROOT / row[1]).read_text(encoding="utf-8")]
+    assert (len(rows), missing) == (8, [])
+
+
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the project, whose commands are the ones on the PATH, beside a repository."""

@@ -96,18 +96,23 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
 
 
 def _code(op: Op, missed: Missed) -> str:
+    """Return the code for an edit that was missed.
+
+    `match.count` is for a number of replacements, and for places too many to count; an edit whose
+    `occurrences` are not all there gets `match.none`.
+    """
     why = missed.why
     if isinstance(op, Anchored):
         if why == "invented":
             return "anchor.invented"
         return "anchor.ambiguous" if why in ("ambiguous", "unwritable") else "anchor.none"
     if why == "count" and (isinstance(op, ReplaceText) or not missed.detail.isdecimal()):
-        return "match.count"  # too many places, or a stated number of them, are the reason
+        return "match.count"
     return "match.ambiguous" if why == "ambiguous" else "match.none"
 
 
 def _unexamined(edit: Edit, scene: Scene, missed: Missed) -> Problem:
-    """Return the problem of an edit that is not looked into, behind many missed ones."""
+    """Return the short problem of a missed edit once the budget for explaining is spent."""
     lines = ", ".join(str(place.start + 1) for place in missed.places[:_FEW])
     more = ", …" if len(missed.places) > _FEW else ""
     found = f": it may mean lines {lines}{more}" if missed.why == "ambiguous" and lines else ""

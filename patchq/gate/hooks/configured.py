@@ -153,7 +153,7 @@ def steps(config: Config, git_hooks: Path | None) -> Steps:
     own = [] if git_hooks is None else _git_steps(git_hooks)
     every = [*(_step(hook, config) for hook in config.hooks), *own]
 
-    def of(stage: str, fixes: bool = False) -> tuple[Step, ...]:
+    def of(stage: HookStage, fixes: bool = False) -> tuple[Step, ...]:
         return tuple(step for step in every if (step.hook.stage, step.hook.fixes) == (stage, fixes))
 
     return Steps(

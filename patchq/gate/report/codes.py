@@ -94,13 +94,13 @@ file.encoding
     The file, or what the edit puts into it, is not UTF-8.
     Leave the file out, or have it converted to UTF-8 first.
 match.none
-    The quoted text is nowhere in the file, not even with blanks and line ends ignored.
-    Quote the file's lines as they are now; the report shows them.
+    The file has no such text, even with blanks ignored, or not so many `occurrences` of it.
+    Quote the file's lines as they are now, or count them anew; the report shows what is there.
 match.ambiguous
     The quoted text is found at several places, and the results would differ.
     Quote more lines around the place that is meant, for instance the ones that are offered.
 match.count
-    The quoted text does not stand in the file as often as the edit says.
+    The file has the text, but not as often as `expected_replacements` says, or too often to count.
     Correct the number, or quote more so that exactly the places that are meant match.
 match.identical
     Old and new text are equal in every edit, so there is nothing to do.

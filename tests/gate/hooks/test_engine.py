@@ -14,10 +14,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from patchq.gate.config.schema import HookStage
 from patchq.gate.hooks.sandbox import MEMORY, NO_SANDBOX
 from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq, report
@@ -504,6 +505,13 @@ def test_proposals_are_checked_at_the_same_time(
 
 
 # ---------------------------------------------------------------- those that are told
+
+
+def test_a_hook_of_each_stage_runs(repo: Path) -> None:
+    stages = get_args(HookStage)
+    configure(repo, *(hook("echo here", stage, stage) for stage in stages))
+    told = settle(repo, code=1, good=EDIT, bad=block("a.txt", "no\n", "x\n"))
+    assert {run["stage"] for one in told for run in one["hooks"]} == set(stages)
 
 
 def test_hooks_are_told_of_verdicts(repo: Path, tmp_path: Path) -> None:
