@@ -1,5 +1,4 @@
-"""The certainty of a model's correction of a quote: which snippet of a file it may name as the one
-that the quote means, and what the edit's new text becomes then.
+"""Checks of a model's correction: the snippet for a quote, and its new text.
 
 The answer only selects a snippet; whether it can be believed is decided without it.  It has to
 
@@ -77,8 +76,10 @@ class MissedQuote(Struct, frozen=True):
 
 
 def selected(text: str, missed: MissedQuote, snippet: str) -> str | None:
-    """The snippet as the quote to use, or None if it is not certain.  `text` has `\\n` for line
-    ends; so does what is returned."""
+    r"""Return the snippet as the quote to use; None if it is uncertain.
+
+    `text` and the result have `\n` for line ends.
+    """
     snippet = snippet.replace("\r\n", "\n")
     if missed.whole_lines and snippet and not snippet.endswith("\n"):
         snippet += "\n"
@@ -108,9 +109,9 @@ def selected(text: str, missed: MissedQuote, snippet: str) -> str | None:
 
 
 def _found(text: str, snippet: str, whole_lines: bool) -> Iterator[int]:
-    """Yield the places of the snippet, also over itself;
+    """Yield the offsets of the snippet, overlapping ones included.
 
-    at the starts of lines if that is asked for.
+    With `whole_lines` only those at the start of a line.
     """
     at = text.find(snippet) if snippet.strip() else -1
     while at >= 0:
@@ -191,8 +192,11 @@ def likeliest(lines: Sequence[str], quote: str) -> int:
 
 
 def merged(old: str, there: str, new: str) -> str | None:
-    """`new` for a file that says `there` where the response says `old`; None if that is uncertain.
-    Lines end with `\n`; the last need not."""
+    r"""Return the change from `old` to `new`, made to `there`; None if uncertain.
+
+    `there` is the file's text where the response quotes `old`.  Lines end with `\n`; the last need
+    not.
+    """
     olds, theirs, ours = (_LINE.findall(text) for text in (old, there, new))
     # Lines that repeat can be paired in several ways; all of them have to come to the same.
     results = {
@@ -204,7 +208,7 @@ def merged(old: str, there: str, new: str) -> str | None:
 
 
 def _pairings(olds: Sequence[str], others: Sequence[str]) -> list[list[Block]]:
-    """The changed blocks, with equal lines paired from the front, and from the back."""
+    """Return the changed blocks, with equal lines paired from either end."""
     front = [(a0, a1, others[b0:b1]) for a0, a1, b0, b1 in line_diff(olds, others)]
     m, n = len(olds), len(others)
     back = [
@@ -349,7 +353,7 @@ def _alike(tokens: Sequence[str]) -> list[str]:
 
 
 def _may_change_quotes(o: _Read, n: _Read, ours: str, theirs: str) -> bool:
-    """Return whether the other kind of quotes means the same in the new text.
+    """Return True if the other kind of quotes would mean the same in `new`.
 
     It is in neither, the quoted text ends, and no new sign is read in one kind of quotes only.
     """

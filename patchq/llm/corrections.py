@@ -77,7 +77,10 @@ _RULES = Message(
 
 
 class PlannedBatch(Struct, frozen=True):
-    """Edits of the base `tree`, and the plan that they come to; `declared` as in `batch.plan`."""
+    """Edits of the base `tree`, and their plan.
+
+    `declared` is as in `batch.plan`.
+    """
 
     edits: Sequence[Edit]
     plan: Plan
@@ -92,7 +95,7 @@ class PlannedBatch(Struct, frozen=True):
 
 
 class Repair(Struct, frozen=True):
-    """A batch that can be applied now, and what was corrected for that."""
+    """A batch that can be applied now, and the corrections made for that."""
 
     batch: PlannedBatch
     corrections: tuple[Correction, ...]
@@ -113,11 +116,14 @@ class Questioner:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Return the flaws, each kind once, as warnings: the verdict without the model stays."""
+        """Return the model's failures as warnings, one of each kind.
+
+        The verdict without the model stays.
+        """
         return tuple(self._problems.values())
 
     def each(self, ask: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-        """Return `ask(item)` for each item; several are asked about at once."""
+        """Return `ask(item)` for each item, several at once."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             futures = [pool.submit(ask, item) for item in items]
             while wait(futures, timeout=_PULSE_SECONDS).not_done:
@@ -125,7 +131,7 @@ class Questioner:
         return [future.result() for future in futures]
 
     def ask(self, key: str, messages: Sequence[Message], *about: str) -> str | None:
-        """The text that the model gives under `key`; None if there is no answer in that form.
+        """Return the model's text under `key`; None without an answer in that form.
 
         `about` is what the answer depends on: the file's content and the text in question.
         """
@@ -162,7 +168,10 @@ def question(text: str) -> list[Message]:
 
 
 def read(answer: str, key: str) -> str | None:
-    """The text that an answer gives under `key`; None if it is not exactly such an object."""
+    """Return the text under `key`, the only one of the answer's JSON object.
+
+    None for any other answer.
+    """
     bare = answer.strip()
     fenced = _FENCED.fullmatch(bare)
     try:
@@ -179,7 +188,10 @@ def read(answer: str, key: str) -> str | None:
 
 
 class Miss(Struct, frozen=True):
-    """An edit to ask about: its two halves, and the file as text with `\\n` for line ends."""
+    r"""An edit to ask about: its halves, and its file as text.
+
+    `text` has `\n` for line ends.
+    """
 
     edit: Edit
     old: str
@@ -189,7 +201,7 @@ class Miss(Struct, frozen=True):
 
 
 def correct_quotes(batch: PlannedBatch, questioner: Questioner) -> Repair | None:
-    """Ask about the edits that the refused plan has no place for; None if the refusal stays."""
+    """Ask about the edits whose quotes were not found; None if the refusal stays."""
     missed = _misses(batch)
     corrected = questioner.each(partial(_corrected, questioner), missed)
     edits = {edit.id: edit for edit in corrected if edit is not None}
@@ -313,8 +325,10 @@ def _old(questioner: Questioner, miss: Miss) -> str | None:
 
 
 def _new(questioner: Questioner, miss: Miss, old: str) -> str | None:
-    """The replacement for the corrected quote: what a merge gives, if the model agrees on all but
-    blanks."""
+    """Return the new text for the corrected quote, None if it is not certain.
+
+    It is a merge, with which the model agrees on all but blanks.
+    """
     merged = certainty.merged(miss.old, old, miss.new)
     if merged is None or merged == old:
         _LOG.info("edit %s: it changes what it misquotes, which is not corrected", miss.edit.id)
@@ -407,8 +421,10 @@ def for_escaping(path: str, new: str, flaw: str) -> str:
 
 
 def _kinds(new: str) -> list[str]:
-    """The kinds of escapes in a new text that a model may see; none in one that is too long, is no
-    text, or holds a secret."""
+    """Return the kinds of escapes in a new text that a model may see.
+
+    There are none in a text that is too long, has lone surrogates, or holds a secret.
+    """
     if (
         len(new) > _MOST_QUOTED
         or any("\ud800" <= sign <= "\udfff" for sign in new)

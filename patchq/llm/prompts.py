@@ -42,9 +42,11 @@ _OF_ANY_SIZE: tuple[Form, ...] = ("edit-script", "indexed", "contextual")
 
 
 class ShownFile(Struct, frozen=True):
-    """A file to show, with `\\n` for line ends; `text` is None for one that is to be created.
-    `line` (1-based) is where the change is to be, if that is known; `reach` is how many lines
-    before and behind it are looked at, None for all."""
+    r"""A file to show, as text with `\n` for line ends.
+
+    `text` is None for a file to be created.  `line` (1-based) is the place of the change, if known;
+    `reach` is the number of lines shown before and after it, None for all.
+    """
 
     path: str
     text: str | None
@@ -81,7 +83,7 @@ class Prompt(Struct, frozen=True):
 
 
 def is_large_file(text: str, lines: int = _LARGE_LINES, bytes: int = _LARGE_BYTES) -> bool:
-    """Return whether the text has more lines, or more bytes of UTF-8, than these."""
+    """Return True if the text has more lines, or UTF-8 bytes, than the limits."""
     count = text.count("\n") + (text[-1:] not in ("", "\n"))
     return count > lines or len(text.encode("utf-8", "surrogateescape")) > bytes
 
@@ -94,9 +96,9 @@ def build(
     flaw: str = "",
     ending: str | None = None,
 ) -> Prompt:
-    """Return the prompt for the task; `form` takes the place of the task's own.
+    """Return the prompt for the task; `form` replaces the task's own.
 
-    `flaw` tells what was wrong with the answer before; `ending`, how to answer, if not by text.
+    `flaw` is the fault of the previous answer; `ending` says how to answer, if not by text.
 
     `budget` characters of files are shown, those that are asked for whole in any case.
     """
@@ -267,14 +269,20 @@ def _answer(task: Task, forms: Mapping[str, Form]) -> Iterator[str]:
 
 
 def quoted(text: str) -> str:
-    """The text as a fenced block that it cannot end; a last newline is added where it has none."""
+    """Return the text as a fenced block that nothing in it can end.
+
+    A text without a final newline gets one.
+    """
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
     end = "" if text.endswith("\n") or not text else "\n"
     return f"{fence}\n{text}{end}{fence}"
 
 
 def excerpt(lines: Sequence[str], near: int, budget: int) -> tuple[int, int]:
-    """The lines from and to (0-based) that `budget` characters hold round the line `near`."""
+    """Return the range of lines around `near` that fits into `budget` characters.
+
+    It is 0-based and half-open.
+    """
     start = end = min(near, len(lines))
     left = budget
     while True:

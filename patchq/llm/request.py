@@ -1,5 +1,6 @@
-"""A request: what to ask the configured model for, as `NAME.request.yaml` in the inbox says it; and
-asking for a response until there is one that can be read.
+"""A request to the configured model: the file `NAME.request.yaml` in the inbox.
+
+The model is asked until there is a response that can be read.
 
     files: [src/login.py, {path: src/big.py, line: 340, reach: 40}]
     task: Lock an account after five wrong passwords
@@ -87,7 +88,7 @@ def write(request: Request) -> bytes:
 
 
 def read(data: bytes) -> Request | tuple[Problem, ...]:
-    """Return the request in a file, or everything that is wrong with it."""
+    """Return the request in a file, or all problems with it."""
     try:
         root = yamlio.parse(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -118,10 +119,10 @@ _LEAST_BUDGET = 4_000
 
 
 class Query(Struct, frozen=True):
-    """Question to a model:
+    """A question to a model: a task or a prompt, and the response's header.
 
-    a task, or a prompt that is sent as it is; and the header of the response. `max_attempts` is how
-    often it is asked again in diff mode.
+    `prompt` is sent as it is.  `max_attempts` is the number of times it is asked again in diff
+    mode.
     """
 
     task: Task | None
@@ -140,8 +141,10 @@ class Reply(Struct, frozen=True):
 
 
 def ask(query: Query, model: Model) -> Reply:
-    """Ask until an answer can be read, or the attempts are used up.  It blocks; it knows neither
-    the repository nor the queue, so it may run in a thread of its own."""
+    """Ask until an answer can be read, or the attempts are used up.
+
+    It blocks; it knows neither the repository nor the queue, so it may run in a thread of its own.
+    """
     attempts: list[Attempt] = []
     data: bytes | None = None
     problems: tuple[Problem, ...] = ()
@@ -161,7 +164,7 @@ def ask(query: Query, model: Model) -> Reply:
 
 
 def by_hand(query: Query) -> str:
-    """The prompt as a report can carry it, for who sends it by hand."""
+    """Return the prompt for a report, to be sent by hand."""
     return (
         query.prompt if query.task is None else prompts.build(query.task, budget=BUDGET // 2).text
     )
@@ -195,9 +198,9 @@ def _cut(answer: Answer) -> Problem:
 
 
 def unreadable(data: bytes, known: frozenset[str] = frozenset()) -> tuple[Problem, ...]:
-    """Return why a response cannot be read;
+    """Return the problems of an unreadable response; empty if it holds edits.
 
-    empty if it holds edits. `known` are paths that exist.
+    `known` are paths that exist.
     """
     envelope = open_response(data)
     if not isinstance(envelope, Envelope):
@@ -216,7 +219,7 @@ def unreadable(data: bytes, known: frozenset[str] = frozenset()) -> tuple[Proble
 
 
 def enveloped(answer: Answer, query: Query) -> bytes:
-    """The answer as a response, with the front matter that says what it answers.
+    """Return the answer as a response, with front matter from the query.
 
     Half a surrogate pair, which no file can hold, becomes bytes that are no text, and is refused.
     """

@@ -53,7 +53,7 @@ Target = Annotated[Word | None, Field(description="a branch; else the configured
 
 
 class CommentAnswer(TypedDict):
-    """Words on the comment of this id."""
+    """An answer to the comment of this id."""
 
     comment: Word
     text: Word
@@ -70,7 +70,7 @@ EXAMPLE = {"path": "PATH", "old": "exact text of the file, once in it", "new": "
 
 
 def how_to_submit(base: str) -> str:
-    """Return how to change the files of a prompt, by the arguments of `submit`."""
+    """Return instructions to change the files of a prompt by the arguments of `submit`."""
     shown = fence(json.dumps({"base": base, "edits": [EXAMPLE]}, indent=1), "json")
     return (
         f"## How to answer\n\nCall `submit` with these arguments, or `check` to try:\n\n{shown}\n\n"
@@ -80,7 +80,7 @@ def how_to_submit(base: str) -> str:
 
 
 def usage_error(tool: str, names: Iterable[str], flaws: Sequence[Mapping[str, Any]]) -> UsageError:
-    """Return the error that names what is wrong with a tool's arguments."""
+    """Return the error for wrong arguments of a tool."""
     names = list(names)
     wrong = [_flaw(flaw, names) for flaw in flaws]
     more = f"; and {len(wrong) - _MOST_FLAWS} more" if len(wrong) > _MOST_FLAWS else ""
@@ -156,7 +156,7 @@ class PromptAnswer(TypedDict):
 
 
 def result(value: Mapping[str, Any], text: str, *, refused: bool = False) -> types.CallToolResult:
-    """Return the answer of a tool; what is not known is left out."""
+    """Return the answer of a tool, without unknown values."""
     known = {key: item for key, item in value.items() if item is not None}
     return types.CallToolResult(
         content=[types.TextContent(text=_of_tools(text))],
@@ -170,13 +170,13 @@ def _of_tools(text: str) -> str:
 
 
 def _hint(text: str | None) -> str | None:
-    """Return a hint in words of tools; None where it names a command that is a person's."""
+    """Return a hint in the tools' words; None if it names people's commands."""
     hint = _of_tools(text or "")
     return None if _COMMAND.search(hint) else hint or None
 
 
 def for_tools(report: Report) -> Report:
-    """Return the report with problems that speak of tools."""
+    """Return the report with its problems in the tools' words."""
     problems = [
         replace(one, message=_of_tools(one.message), hint=_hint(one.hint))
         for one in report.problems

@@ -129,7 +129,7 @@ class Server(MCPServer):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Any = None
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Return the tool's answer; whatever goes wrong is one, too, for the model to read."""
+        """Return the tool's answer; errors are answers too, for the model to read."""
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -147,7 +147,7 @@ class Server(MCPServer):
             self._under_way -= calls
 
     async def _place(self, ctx: Any) -> None:
-        """Go to the repository of the client's roots, else of the working directory."""
+        """Enter the repository of the client's roots, else of the working directory."""
         if not self._placed and ctx.method in ("tools/call", "resources/read", "prompts/get"):
             roots = list[Path]()
             wanted = types.ClientCapabilities(roots=types.RootsCapability())

@@ -159,7 +159,7 @@ class Tools:
         base: Base = None,
         target: Target = None,
     ) -> Verdict:
-        """Tell what would become of edits now, without handing them in.
+        """Return the verdict that edits would get now, without submitting them.
 
         Each one's place or why it has none, what it collides with, whether the result parses, what
         a person would have to review. Hooks are not run.

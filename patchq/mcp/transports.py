@@ -67,7 +67,7 @@ class _LineCutter:
 
 
 def serve_stdio(server: Server, line_bytes: int) -> int:
-    """Serve until the client, or a signal, ends it; calls that wait are answered by then."""
+    """Serve until the client or a signal ends it; waiting calls are answered first."""
     source = os.dup(0)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)  # a child never reads the client's words

@@ -1,4 +1,4 @@
-"""Requests and their answers: what is looked at, and what is decided."""
+"""Requests to the page and their answers: views and decisions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Work = Callable[[Request, Form], Response]
 
 
 def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlette:
-    """The application; who looks never waits for who decides."""
+    """Return the application; views never wait for decisions."""
     answers = _Answers(looking, deciding)
 
     def route(path: str, work: Work, method: str = "GET") -> Route:

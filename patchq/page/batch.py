@@ -27,7 +27,7 @@ def view(
     problems: Sequence[Problem] = (),
     choice: Decided | None = None,
 ) -> Shown:
-    """Return the change as it is now; `choice` is what the chosen edits would land."""
+    """Return the page of a change; `choice` previews the chosen edits."""
     row = gate.find(asked["id"])
     if not isinstance(row, ChangeRow):
         raise UsageError(f"{row.id} has no verdict yet", "look again in a moment")
@@ -105,7 +105,7 @@ def _looked(shown: Compared) -> dict[str, int]:
 
 
 def tree(files: Mapping[str, object]) -> dict[str, Any]:
-    """Return values by their paths as a tree of mappings; the names of folders end in a slash."""
+    """Return values by path as nested mappings, with `/` after folder names."""
     root: dict[str, Any] = {}
     for path, value in files.items():
         *folders, name = path.split("/")

@@ -22,14 +22,17 @@ _OF_COMMENTS = ("path", "side", "from", "line", "words")
 
 
 def take(gate: Gate, id: str, deed: str, form: Form) -> Decided:
-    """Do what the form of one change asks for."""
+    """Carry out the decision in the form of one change."""
     if deed not in _DEEDS:
         raise UsageError(f"there is no {deed} of a change", "go back to the change")
     return _DEEDS[deed](gate, id, form)
 
 
 def decide_each(gate: Gate, deed: str, form: Form) -> tuple[list[str], list[Problem]]:
-    """Decide on the chosen proposals alike; return those decided, and what keeps the others."""
+    """Make one decision on all chosen proposals.
+
+    Returns the ids of those decided, and the problems of the others.
+    """
     why = form.get("why", "").strip()
     parts = [value.partition(" ") for value in form.getlist("chosen")]
     seen = {id: commit for id, _, commit in parts}
@@ -145,7 +148,7 @@ _KIND = "draft"  # of marks
 
 
 class DraftPlace(Struct, frozen=True):
-    """The lines, or the thread, that words are about; by default the whole change."""
+    """The lines or thread that a draft is about; by default the whole change."""
 
     path: str = ""
     side: str = ""
@@ -158,7 +161,7 @@ class DraftPlace(Struct, frozen=True):
         return self.line if self.first in ("", self.line) else f"{self.first} to {self.line}"
 
     def comment(self, text: str) -> DraftComment:
-        """Return the words as a comment on the lines; raises `UsageError` for none."""
+        """Return the text as a comment on the lines; raises `UsageError` for invalid ones."""
         lines = [self.first or self.line, self.line]
         values = {"text": text, "path": self.path, "side": self.side, "line": self.line}
         try:
@@ -172,7 +175,7 @@ WHOLE = DraftPlace()
 
 
 def drafts_of(gate: Gate, id: str) -> dict[DraftPlace, str]:
-    """Return the words on a change, each with its place."""
+    """Return the drafts on a change, each with its place."""
     kept = gate.marks(_KIND).of(id)
     return {json.decode(key, type=DraftPlace): words for key, words in kept.items()}
 

@@ -106,7 +106,7 @@ class FileDiff:
 
     @property
     def what(self) -> str:
-        """Its kind of change: of a renamed file how much stays, and a change of its mode."""
+        """Return the kind of change, or a rename's similarity, with any new mode."""
         file, change, bits = self.file, self.change, {True: "755", False: "644"}
         whole = sum(len(split_lines(one or b"")) for one in (change.before, change.after))
         alike = 100 * (whole - file.added - file.deleted) // max(1, whole)
@@ -129,7 +129,7 @@ class FileDiff:
         return {"path": self.file.path, **since}
 
     def html(self, within: Span | None = None, opened: Span | None = None) -> Markup:
-        """Return the lines `within`, or all, with folds where nothing changes but in `opened`."""
+        """Return the lines `within`, or all, with unchanged ones folded except those `opened`."""
         lines = [row for row in self.file.rows if within is None or _is_in(row, within)]
         kept = [row.kind != "same" or bool(self._comments_on(row)) for row in lines]
         shown = [
@@ -245,7 +245,7 @@ class Picture(Struct, frozen=True):
 
 
 def pictures_of(change: FileChange) -> list[Picture]:
-    """Return both sides of a file that is a picture; nothing of others."""
+    """Return the sides of a file that can be shown as pictures."""
     kind = splitext(change.path)[1][1:].lower()
     if kind not in PICTURE_TYPES or change.link:
         return []
@@ -258,7 +258,7 @@ def pictures_of(change: FileChange) -> list[Picture]:
 
 
 def picture(gate: Gate, oid: str, kind: str) -> tuple[bytes, str]:
-    """Return a blob and its type; raises `UsageError` where it is no picture."""
+    """Return a blob and its media type; raises `UsageError` if it cannot be shown."""
     data = gate.blob(oid) if kind in PICTURE_TYPES else None
     if data is None or len(data) > _MOST_PICTURE_BYTES:
         raise UsageError("there is no such picture", "go back to the change")

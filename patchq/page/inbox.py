@@ -1,4 +1,4 @@
-"""Lists of changes, and sums: the inbox, those decided together or in collision, the history."""
+"""Lists of changes: the inbox, bulk decisions, conflicts, the history, and statistics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LEVELS = ("high", "medium", "low")
 
 
 class Group(Struct, frozen=True):
-    """Proposals below one heading; of a stack the lowest first."""
+    """Proposals under one heading; of a stack the lowest first."""
 
     name: str
     title: str
@@ -67,7 +67,7 @@ def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
 def several(
     gate: Gate, form: Form, problems: Sequence[Problem] = (), undo: Sequence[str] = ()
 ) -> Shown:
-    """Return the page on which a decision on the chosen proposals is confirmed."""
+    """Return the page that confirms a decision on the chosen proposals."""
     chosen = {value.partition(" ")[0] for value in form.getlist("chosen")}
     rows = [row for row in gate.status(limit=None).rows if row.id in chosen]
     values = {
@@ -111,7 +111,7 @@ def conflicts(gate: Gate, asked: Mapping[str, str]) -> Shown:
 
 
 def neighbours(gate: Gate, id: str) -> tuple[str | None, str | None]:
-    """Return the proposals before and behind one in the inbox's order."""
+    """Return the proposals before and after one in the inbox's order."""
     waiting = groups(gate.status(limit=None).block("for_you"), "risk")
     ids = [row.id for group in waiting for row in group.rows]
     if id not in ids:
@@ -121,7 +121,7 @@ def neighbours(gate: Gate, id: str) -> tuple[str | None, str | None]:
 
 
 def groups(rows: Sequence[ChangeRow], by: str) -> list[Group]:
-    """Return the rows below headings: each stack by itself, then the others by `by`."""
+    """Return the rows in groups: each stack by itself, then the others by `by`."""
     lowest: dict[str, str] = {}
     stacks: dict[str, list[ChangeRow]] = {}
     for row in rows:  # those of a stack from below
@@ -172,7 +172,7 @@ _MOST_SUMS = 50
 
 
 def statistics(gate: Gate, asked: Mapping[str, str]) -> Shown:
-    """Return the sums that `patchq stats` prints, as tables with bars."""
+    """Return the numbers of `patchq stats` as tables with bars."""
     whole: Mapping[str, Any] = next(iter(gate.stats()), {})
     days = {day["day"]: [day["events"].get(kind, 0) for kind in _BY_DAY] for day in gate.stats(DAY)}
     values = {

@@ -1,4 +1,4 @@
-"""Telling browsers which changes are not as they show them.
+"""Events for browsers about the changes that they show outdated.
 
 A page carries the version of what it shows, so that a change between its making and the first look
 is noticed as well.
@@ -35,7 +35,7 @@ def _digest(places: Sequence[Path]) -> str:
 
 
 class News:
-    """The changes of a queue, for every browser that listens; `ending` is true at the end."""
+    """Events of a queue for all listening browsers; `ending` returns True at the end."""
 
     def __init__(self, gate: Gate, door: SharedGate) -> None:
         self.ending: Callable[[], bool] = lambda: False

@@ -1,8 +1,8 @@
-"""Starting the page, and its guard: it lets in the browser that opened the printed address.
+"""Start of the page, and its guard, which requires the printed address.
 
 The address holds a token, new at each start, which is exchanged for a cookie.  Browsers send a
-cookie to every port of a name, so the page has a name of its own, which is as new.
-Requests to another name (rebinding), forms of another site's page, and long bodies are refused.
+cookie to every port of a name, so the page has a name of its own, which is as new. Requests to
+another name (rebinding), forms of another site's page, and long bodies are refused.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def run(args: Namespace, options: Options) -> int:
 
 
 class Admission:
-    """An ASGI application for those who came by the printed address."""
+    """An ASGI application that admits only browsers that opened the printed address."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self._app = app

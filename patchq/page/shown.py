@@ -35,14 +35,14 @@ class Shown(Struct, frozen=True):
 
 
 def rendered(shown: Shown, path: str, version: str, asked: ImmutableMultiDict[str, str]) -> str:
-    """Return the page as HTML; `version` is that of what it shows (`live`)."""
+    """Return the page as HTML; `version` is the state it shows (see `live`)."""
     template = _templates().get_template(shown.template)
     values = {**shown.values, "title": shown.title, "path": path, "version": version}
     return template.render(values, query=asked)
 
 
 def part(name: str, *values: object) -> Markup:
-    """Return what a macro of `parts.html` prints."""
+    """Return the output of a macro of `parts.html`."""
     macro = getattr(_templates().get_template("parts.html").module, name)
     return Markup(macro(*values))
 

@@ -1,1 +1,1 @@
-"""From edits to changed files: their order, what keeps them apart, what must not come of them."""
+"""From edits to changed files: order, conflicts, and checks of the result."""

@@ -1,4 +1,4 @@
-"""A batch of edits becomes one plan: the files' new bytes, and what became of each edit.
+"""The plan of a batch: its files' new bytes, and each edit's outcome.
 
 Every edit is first resolved on the base, so that the order in which disjoint edits stand does not
 matter.  One that has no place there is resolved on the text as the earlier edits leave it, and says
@@ -144,7 +144,7 @@ class _Batch:
         return replace(outcome, state="skipped", cancelled_by=by, needs=())
 
     def _followed_up(self, edit: Edit) -> EditOutcome:
-        """Return what becomes of an edit; a refusal names the edit that could not make its file."""
+        """Return an edit's outcome; a refusal names the edit that its file depends on."""
         try:
             return self._edit(edit)
         except EditRefused as refused:
@@ -158,7 +158,7 @@ class _Batch:
             raise files.unmade(edit, cause, refused.problem) from None
 
     def _edit(self, edit: Edit) -> EditOutcome:
-        """Return what becomes of one edit; one of a whole file counts once.
+        """Return the outcome of one edit; equal edits of a whole file count once.
 
         Raises `EditRefused`.
         """
@@ -192,7 +192,7 @@ class _Batch:
         return True
 
     def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
-        """Return what becomes of an edit of a part of a file; raises `EditRefused`."""
+        """Return the outcome of an edit of part of a file; raises `EditRefused`."""
         file, missed = self._file(edit, op), _NOWHERE
         self._check_file(edit, file)
         hints = Hints(self.rules.levels, edit.path, self._lines_hold)
@@ -249,9 +249,9 @@ class _Batch:
     def _in_sequence(
         self, edit: Edit, op: PartOp, file: File, base: Found | Missed, hints: Hints
     ) -> Found | None:
-        """Return the place of an edit that follows those before it.
+        """Return the edit's place in the text that earlier edits leave.
 
-        None if its place on the base is all that it may mean, or the order does not ask for it.
+        None if only its place on the base can be meant, or the order is `base`.
         """
         if not may_follow(edit, op, file, base, self.meaning[id(edit)]):
             return None
@@ -281,7 +281,7 @@ class _Batch:
 
     @cached_property
     def _lines_hold(self) -> bool:
-        """True if stated lines may decide between equal places.
+        """Return True if stated lines may decide between equal places.
 
         The response names the base, and no hunk with a single place contradicts its own number.
         """

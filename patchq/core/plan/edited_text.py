@@ -1,4 +1,4 @@
-"""The text of one file under its edits: replacements of its base that share no byte.
+"""The text of one file under its edits: disjoint replacements of base bytes.
 
 Spans are bytes of the base, so that edits which do not touch each other give the same text in any
 order.  An edit that only fits on the text as earlier edits leave it is folded: it replaces the
@@ -46,7 +46,7 @@ class ChangedRange(Struct, frozen=True):
         return self.hunks[-1].end
 
     def means(self, other: ChangedRange) -> bool:
-        """Return whether both say the same of one place."""
+        """Return True if both ranges mean the same change of one place."""
         equal = self.meaning is not None and self.meaning == other.meaning
         return equal and self.hunks == other.hunks
 
@@ -74,7 +74,7 @@ class Patch(Hunk, frozen=True):
 
     @property
     def growth(self) -> int:
-        """The bytes that it writes, less those that it takes."""
+        """Return the number of bytes that the patch adds, negative if it removes more."""
         return len(self.new) - (self.end - self.start)
 
     def changes_line(self, text: Text, start: int, end: int) -> bool:
@@ -154,13 +154,13 @@ class EditedText:
         return None
 
     def collides(self, ranges: Sequence[ChangedRange]) -> bool:
-        """Return whether an earlier claim keeps these from being added."""
+        """Return True if an earlier range keeps these from being added."""
         return isinstance(self._additions(ranges), ChangedRange)
 
     def _additions(
         self, ranges: Sequence[ChangedRange]
     ) -> list[tuple[ChangedRange, tuple[Hunk, ...]]] | ChangedRange:
-        """Return the new ranges, with the hunks of each that are; or what they collide with."""
+        """Return the ranges to add with their new hunks, or the range in conflict."""
         additions: list[tuple[ChangedRange, tuple[Hunk, ...]]] = []
         for claim in ranges:
             hunks = claim.hunks
@@ -217,7 +217,7 @@ class EditedText:
         self._reach = max(self._reach, end)
 
     def _cover(self, claim: ChangedRange) -> None:
-        """Let a folded range take the place of the earlier ones within it."""
+        """Replace the ranges within a folded one by that."""
         first = bisect_left(self._starts, claim.start)
         last = bisect_right(self._starts, claim.end, first)
         at_a_point = claim.start == claim.end
@@ -308,7 +308,10 @@ class EditedText:
         return outside and bool(self.patches[at].new)
 
     def _touched(self, hunk: Hunk) -> tuple[int, int]:
-        """Return which patches the bytes of `now` overlap or border on: the first, and the end."""
+        """Return the first and end index of the patches that overlap or border `hunk`.
+
+        `hunk` is in bytes of `now`.
+        """
         while len(self._begins) < len(self.patches) and self._begins[-1:] <= [hunk.end]:
             self._begin(len(self._begins))
         first = bisect_left(self._begins, hunk.start)

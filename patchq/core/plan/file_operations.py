@@ -43,7 +43,10 @@ class FileOperations:
         self.overwritten: dict[str, str] = {}
 
     def create(self, edit: Edit, op: Create) -> bool:
-        """Make the file; False if it is there already, byte for byte.  Raises `EditRefused`."""
+        """Create the file; return False if it exists with the same bytes.
+
+        Raises `EditRefused`.
+        """
         path, files = edit.path, self._files
         if self._is_replaced(path):
             return self._rewrite(edit, Write(op.text), files.of_base(path))
@@ -73,7 +76,10 @@ class FileOperations:
         return True
 
     def write(self, edit: Edit, op: Write) -> bool:
-        """Make the file hold the text; whether that changes anything.  Raises `EditRefused`."""
+        """Replace the file's text or create it; return True if that changes anything.
+
+        Raises `EditRefused`.
+        """
         path, files = edit.path, self._files
         if self._is_replaced(path):
             return self._rewrite(edit, op, files.of_base(path))
@@ -94,7 +100,10 @@ class FileOperations:
         return True
 
     def delete(self, edit: Edit, op: DeleteFile) -> None:
-        """Raises `EditRefused`, also if the edit quotes the file and it holds something else."""
+        """Delete the file.
+
+        Raises `EditRefused`, also if the edit quotes other content than the file's.
+        """
         files = self._files
         file = files.of_base(edit.path, link=True) if op.link else files.named(edit.path)[0]
         other = op.before is not None and op.before != blob_id(file.before or b"")
@@ -123,7 +132,7 @@ class FileOperations:
             self.blind.append(edit.path)
 
     def rename(self, edit: Edit, to: str) -> None:
-        """Raises `EditRefused`."""
+        """Rename the file; raises `EditRefused`."""
         files, file = self._files, self._files.named(edit.path)[0]
         there = files.check_new(to)
         if there is not None and (to == edit.path or not files.is_free(to)):
@@ -140,8 +149,10 @@ class FileOperations:
         files.place(file, to)
 
     def put(self, edit: Edit, op: WriteBytes) -> bool:
-        """Give the file other bytes, whatever they are, or the link another target; whether that
-        changes anything.  Raises `EditRefused`, also if it holds something else than was meant."""
+        """Replace the file's bytes or the link's target; return True if that changes anything.
+
+        Raises `EditRefused`, also if the file has not the bytes that the edit was made for.
+        """
         path, files = edit.path, self._files
         there = files.base.get(path)
         taken = there is not None and set(there.by) != {"renamed"}
@@ -187,7 +198,7 @@ class FileOperations:
         return True
 
     def _bytes(self, edit: Edit, op: WriteBytes, there: bytes) -> bytes:
-        """Return what the file is to hold; raises `EditRefused` for a delta of other bytes."""
+        """Return the file's new bytes; raises `EditRefused` for a delta of other bytes."""
         if isinstance(op.data, bytes):
             return op.data
         try:
@@ -206,7 +217,7 @@ class FileOperations:
         return data
 
     def set_mode(self, edit: Edit, op: SetMode) -> bool:
-        """Make the file executable or plain; return whether that changes anything.
+        """Set the file's executable bit; return True if that changes anything.
 
         Raises `EditRefused`.
         """
@@ -227,7 +238,7 @@ class FileOperations:
         return file is not None and "deleted" in file.by and path not in self._files.placed
 
     def _rewrite(self, edit: Edit, op: Write, file: File) -> bool:
-        """Make a file of the base hold another text; whether that changes anything."""
+        """Replace the text of a base file; return True if that changes anything."""
         if not self._files.in_order and file.by.keys() & {"edited", "written"}:
             raise clash(edit, file, "another edit of the file that this one writes")
         guards.check_elision(edit, self._rules, file.text)
@@ -266,7 +277,10 @@ def _id_of(op: WriteBytes) -> str:
 
 
 def _exists(path: str, message: str, there: bytes = b"") -> EditRefused:
-    """`there` is what the file holds; its first lines are shown, to be quoted."""
+    """Return the refusal of a path that exists, with the file's first lines.
+
+    `there` is the file's content; the lines are shown so that an edit can quote them.
+    """
     lines = tuple(map(decode, Text(there).contents[:_MOST_SHOWN])) if there else ()
     return EditRefused(
         ErrorProblem(

@@ -1,8 +1,8 @@
-"""The files of a batch: which one an edit names, and where each ends.
+"""The files of a batch: which each edit names, and where each ends.
 
 An edit may name a file by the path that it has or by the one that a rename of the batch gives it.
-Text states renames, deletions and creations together: a path that one of them frees is free for
-the others, wherever they stand; it may then name two files, the one that leaves it and the one that
+Text states renames, deletions and creations together: a path that one of them frees is free for the
+others, wherever they stand; it may then name two files, the one that leaves it and the one that
 comes.  Calls do one thing after the other: a path names the file that has it by then.
 """
 
@@ -62,7 +62,7 @@ FileOperation = Literal["deleted", "renamed", "made", "edited", "written"]
 
 @dataclass(slots=True)
 class File:
-    """One file of the batch: where it stood, where it will, and what is made of it."""
+    """One file of a batch: its paths before and after, and its new content."""
 
     path: str
     """Where it is behind the edits so far."""
@@ -100,12 +100,12 @@ class File:
 
     @property
     def mode_before(self) -> bool | None:
-        """Return whether it was executable, where the batch changes that."""
+        """Return the file's old executable bit; None if the batch keeps it."""
         return self.was_executable if self.was_executable != self.executable else None
 
     @property
     def link_before(self) -> bool | None:
-        """Return whether it was a link, where the batch changes that."""
+        """Return the file's old link state; None if the batch keeps it."""
         turned = self.before is not None and self.link != self.was_link
         return self.was_link if turned else None
 
@@ -115,13 +115,13 @@ class File:
         return self.by.get("written") or self.by.get("made")
 
     def cleared(self, text: Text) -> None:
-        """Forget what edits made of it: from now on it is made of this text."""
+        """Discard the edits of the file, and restart it from `text`."""
         self.text, self.edited = text, EditedText(text)
         self.folded, self.placed, self.indexed, self.final_newline = {}, set(), {}, None
         self.by = {operation: by for operation, by in self.by.items() if operation == "renamed"}
 
     def after(self) -> bytes | None:
-        """Return its new bytes; None if it is deleted."""
+        """Return the file's new bytes; None if it is deleted."""
         if "deleted" in self.by:
             return None
         if self.stated is not None:
@@ -132,7 +132,7 @@ class File:
         return whole if self.final_newline else content(whole)
 
     def hunks(self, after: bytes) -> tuple[LineHunk, ...] | None:
-        """The changed lines of a file that the base has; None where they are not known."""
+        """Return a base file's changed lines; None if they are unknown."""
         if self.before is None or self.origin is None or self.stated is not None:
             return None
         return whole_lines(self.before, after, self.edited.patches)
@@ -191,7 +191,7 @@ class Files:
         return tuple(files) or (self.of_base(path),)
 
     def of_base(self, path: str, *, link: bool = False) -> File:
-        """The file, or the symbolic link, that the base has there; raises `EditRefused`."""
+        """Return the base's file, or symbolic link, at the path; raises `EditRefused`."""
         if path not in self.base or self.base[path].was_link != link:
             data, entry = self._existing(path, link=link)
             bit = entry.executable
@@ -221,19 +221,22 @@ class Files:
         return None
 
     def is_free(self, path: str) -> bool:
-        """Return whether the file that the base has there goes away."""
+        """Return True if the base's file at the path is deleted or moved away."""
         if self.in_order:
             file = self.base.get(path)
             return file is not None and ("deleted" in file.by or file.path != path)
         return path in self.leaving and self.tree.entry(path) is not None
 
     def check_new(self, path: str) -> Entry | None:
-        """As `targets.check_new`: what the text says goes makes room, wherever it says so."""
+        """Return the result of `targets.check_new`, with paths that the batch frees.
+
+        In calls only earlier ones free a path; elsewhere any edit does.
+        """
         leaving = () if self.in_order else self.leaving
         return targets.check_new(self.tree, path, self._rules, leaving)
 
     def place(self, file: File, path: str) -> None:
-        """Put a file where it was not; raises `EditRefused`."""
+        """Put the file at a new path; raises `EditRefused`."""
         if self.tree.entry(path) is None:
             self._new_paths.add(path)
         if self.placed.get(file.path) is file:
@@ -320,7 +323,7 @@ def outcome(
 
 
 def op_name(edit: Edit) -> str:
-    """The operation as reports name it."""
+    """Return the operation's name in reports."""
     if type(edit.op) in _NAMES:
         return _NAMES[type(edit.op)]
     if isinstance(edit.op, Anchored):
@@ -389,7 +392,7 @@ def there_already(
 
 
 def contradiction(edit: Edit, file: File, found: Found, patch: Patch) -> EditRefused:
-    """A claim of lines that an edit before it changes."""
+    """Return the refusal of an edit that claims lines an earlier one changes."""
     there = file.text.line_at(patch.start)
     return EditRefused(
         ErrorProblem(
@@ -405,7 +408,7 @@ def contradiction(edit: Edit, file: File, found: Found, patch: Patch) -> EditRef
 
 
 def overlap(edit: Edit, file: File, found: Found, other: ChangedRange) -> EditRefused:
-    """Two edits of the same bytes."""
+    """Return the refusal of an edit that changes the same bytes as another."""
     here = _changed_lines(file.text, ChangedRange(edit.id, edit.format, found.hunks))
     there = _changed_lines(file.text, other)
     return EditRefused(

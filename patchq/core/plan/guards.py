@@ -116,7 +116,7 @@ def _doubtful(edit: Edit, what: str) -> ErrorProblem:
 
 
 def _keeps(before: Sequence[bytes], after: Sequence[bytes]) -> bool:
-    """Return whether the new lines keep most of the old ones, in order.
+    """Return True if the new lines keep most of the old ones, in order.
 
     That is the first, the last and half of the others, or nine in ten of all.
     """
@@ -221,7 +221,10 @@ def _parsing(
 
 
 def _plain(edit: Edit) -> Edit:
-    """The edit with its new text unescaped; itself where nothing is escaped, or not every quote."""
+    """Return the edit with its new text unescaped, or unchanged.
+
+    It stays as it is if nothing is escaped, or some of its quotes are not.
+    """
     op: Op = edit.op
     if not isinstance(op, _WRITING) or "\\" not in op.new:
         return edit
@@ -262,9 +265,9 @@ _DOTS_ARE_CODE = (".py", ".pyi", ".yml", ".yaml")
 
 
 def check_elision(edit: Edit, rules: PlanRules, base: Text | None) -> None:
-    """Raise `EditRefused` for a new line that says itself that it replaces others.
+    """Raise `EditRefused` for a new line that says it replaces other lines.
 
-    In a new file, without a `base`, also for one of nothing but lines that stand for others.
+    In a new file, without a `base`, also for a text of nothing but such lines.
     """
     old, new = halves(edit.op)
     if not rules.elision or not (base is None or _has_dots(new)):
@@ -278,7 +281,7 @@ def check_elision(edit: Edit, rules: PlanRules, base: Text | None) -> None:
 
 
 def check_elided_changes(edit: Edit, rules: PlanRules, text: Text, hunks: Sequence[Hunk]) -> None:
-    """Raise `EditRefused` for a new line that replaces lines which the edit takes away."""
+    """Raise `EditRefused` for a placeholder line that replaces lines the edit deletes."""
     if not rules.elision or is_document(edit.path):
         return
     old = halves(edit.op)[0]
@@ -293,14 +296,14 @@ def _has_dots(text: str) -> bool:
 
 
 def _is_nothing_else(path: str, text: str) -> str | None:
-    """Return the first line of a text in which every line replaces others."""
+    """Return the first line of a text of placeholder lines only."""
     lines = [line for line in text.split("\n") if line.strip()]
     elided = bool(lines) and all(_SAYS.search(line) or _stands_for(path, line) for line in lines)
     return lines[0] if elided else None
 
 
 def _stands_for(path: str, line: str) -> bool:
-    """Return whether a line at a change's edge replaces the lines that go."""
+    """Return True if the line is a placeholder for omitted lines."""
     if line.strip() in _DOTS:
         return not path.endswith(_DOTS_ARE_CODE)
     comment = _COMMENT.fullmatch(line)

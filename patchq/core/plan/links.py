@@ -1,9 +1,9 @@
-"""Symbolic links that a batch may not make, by where they lead.
+"""Symbolic links that a batch may not make, by their targets.
 
 A link is judged on the tree that the batch leaves, with all other links in it, as a file system
 would follow it.  One that leads out of the repository, into what git or patchq keeps for itself, to
-a denied path, round in circles, or is where git follows no link, is refused.  At any other a
-person looks first.
+a denied path, round in circles, or is where git follows no link, is refused.  At any other a person
+looks first.
 
 Nothing is ever written through a link: no path of a batch may have one above it.
 """
@@ -25,7 +25,7 @@ _GITS_OWN = frozenset({".gitmodules", ".gitattributes", ".gitignore", ".mailmap"
 
 
 class _Astray(Exception):
-    """It cannot be followed, or may not: a code, and a clause."""
+    """A link that cannot or may not be followed: a code, and a clause."""
 
     def __init__(self, code: str, why: str) -> None:
         super().__init__(why)
@@ -33,7 +33,10 @@ class _Astray(Exception):
 
 
 def flaws(changes: Sequence[FileChange], before: Tree, rules: PlanRules) -> Iterator[ErrorProblem]:
-    """The links that changes of the tree `before` would make, and may not."""
+    """Yield an error for each forbidden link that the changes would make.
+
+    `before` is the tree that they change.
+    """
     links = [change for change in changes if change.link and change.after is not None]
     after = _After(changes if links else (), before)
     for change in links:
@@ -50,7 +53,7 @@ def flaws(changes: Sequence[FileChange], before: Tree, rules: PlanRules) -> Iter
 
 
 def _judge(path: str, denied: Callable[[str], str | None]) -> None:
-    """Raise `_Astray` if no link may be at this path, wherever it leads."""
+    """Raise `_Astray` if no link may be at this path, whatever its target."""
     if name_key(path.rpartition("/")[2]) in _GITS_OWN:
         raise _Astray("path.denied", "which git does not follow there")
     if reason := denied(f"{path}/-"):
@@ -67,7 +70,7 @@ class _After:
             self._now[change.path] = None if change.after is None else change
 
     def has_link(self, path: str) -> bool:
-        """True if a link is at the path."""
+        """Return True if a link is at the path."""
         if path in self._now:
             change = self._now[path]
             return change is not None and change.link
@@ -81,7 +84,7 @@ class _After:
 
 
 def _follow(change: FileChange, after: _After, denied: Callable[[str], str | None]) -> None:
-    """Go where a link leads; raises `_Astray`."""
+    """Follow a link to its end; raises `_Astray`."""
     here = change.path.split("/")[:-1]
     ahead, steps = _parts(change.after or b""), 1
     while ahead:
@@ -108,7 +111,7 @@ def _follow(change: FileChange, after: _After, denied: Callable[[str], str | Non
 
 
 def _parts(target: bytes) -> list[str]:
-    """The components of where a link leads; raises `_Astray`."""
+    """Return the components of a link's target; raises `_Astray`."""
     text = target.decode("utf-8", "surrogateescape")
     if text.startswith(("/", "\\")) or _DRIVE.match(text):
         raise _Astray("path.outside", "with an absolute path, which leads out of the repository")

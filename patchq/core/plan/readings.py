@@ -51,7 +51,7 @@ class BatchReading(Struct, frozen=True):
 
 
 def meant(edits: Sequence[Edit], read: Callable[[Order], BatchReading]) -> Plan:
-    """The plan of the reading that is meant; refused where none is."""
+    """Return the plan of the intended reading, refused if none is certain."""
     if all(edit.called for edit in edits):
         return _called(read)
     on_base = read("base")
@@ -68,7 +68,7 @@ def meant(edits: Sequence[Edit], read: Callable[[Order], BatchReading]) -> Plan:
 
 
 def _called(read: Callable[[Order], BatchReading]) -> Plan:
-    """The same of calls alone: the base counts where they cannot be done in their order."""
+    """Return the plan of calls, in sequence if possible, else on the base."""
     in_sequence = read("sequence")
     if not in_sequence.meets or not in_sequence.plan.refused or in_sequence.barred:
         return in_sequence.plan
@@ -77,7 +77,7 @@ def _called(read: Callable[[Order], BatchReading]) -> Plan:
 
 
 def _undecided(on_base: Plan, in_sequence: BatchReading) -> Plan:
-    """The refusal of a batch that means two things."""
+    """Return the refused plan of a batch with two meanings."""
     later, earlier = next(iter(in_sequence.followed.items()))
     outcome = next(outcome for outcome in on_base.edits if outcome.id == later)
     lines = outcome.lines or (1, 1)
@@ -130,7 +130,7 @@ def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning
 
 
 def means_all(op: PartOp) -> bool:
-    """Return whether it means every place, so that a further one would count."""
+    """Return True if the edit means every place, so that further ones count."""
     if isinstance(op, ReplaceText):
         return op.count != 1
     return isinstance(op, _ALL_OR_ONE) and op.every

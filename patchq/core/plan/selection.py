@@ -32,7 +32,7 @@ _RULES_OUT = _STANDS | {"cancelled"}  # what became of an edit whose backup is n
 
 
 def is_by_number(text: Text, op: Op) -> bool:
-    """Return whether only a number tells the place from others that are alike."""
+    """Return True if only a number tells the place from others that are alike."""
     return (
         isinstance(op, Occurrences)
         and op.at is not None
@@ -76,7 +76,7 @@ class Cascade:
         self.warnings: list[WarningProblem] = []
 
     def run(self) -> list[EditOutcome]:
-        """Decide every edit, and return their outcomes in their order."""
+        """Decide every edit, and return the outcomes in the order of the edits."""
         todo = sorted(self.edits, key=lambda edit: edit.format == CONTEXTUAL)[::-1]
         waits = set[int]()
         while todo:
@@ -96,7 +96,7 @@ class Cascade:
         return edit.confidence is not None and edit.confidence < self.threshold
 
     def _before(self, edit: Edit) -> list[Edit]:
-        """The edits on which it depends whether this one counts."""
+        """Return the edits that have to be decided before this one."""
         if self._is_doubtful(edit):
             return []
         needed = [self._named(name) for name in edit.depends_on]

@@ -35,7 +35,7 @@ _MOST_DOTS = 100
 
 
 class Flaw(Struct, frozen=True):
-    """The line that cannot be read, and why; `doubt` says why it may be right all the same."""
+    """A syntax error; `doubt` is the reason why it may be none."""
 
     line: int
     what: str
@@ -43,8 +43,10 @@ class Flaw(Struct, frozen=True):
 
 
 def unparsable(change: FileChange) -> Problem | None:
-    """The problem with a change that leaves its file unreadable: a warning where that is in doubt;
-    None if it is fine or unknown."""
+    """Return the problem of a change that leaves its file unparsable.
+
+    A warning if that is in doubt; None if the file parses or cannot be judged.
+    """
     before, after = None if change.from_link else change.before, change.after
     if change.link or after is None or after == before:
         return None
@@ -65,7 +67,7 @@ def unparsable(change: FileChange) -> Problem | None:
 
 
 def broken(changes: Iterable[FileChange]) -> tuple[Problem, ...]:
-    """Return the problems of the changes that leave a file unreadable: errors, else warnings."""
+    """Return the problems of changes that leave a file unparsable: errors, else warnings."""
     problems = tuple(filter(None, map(unparsable, changes)))
     return tuple(flaw for flaw in problems if flaw.severity == "error") or problems
 
@@ -93,8 +95,11 @@ def _problem(path: str, there: bool, after: bytes, flaw: Flaw) -> Problem:
 
 
 def _is_template(path: str, before: bytes, after: bytes, flaw: Flaw) -> bool:
-    """Return whether the text is a template.  In code the line that cannot be read tells;
-    data goes wrong anywhere, so it is judged only if its template's marks are no new ones."""
+    """Return True if the text is a template.
+
+    In code the line with the error decides.  In data an error may be reported anywhere, so that a
+    new line with a template's mark decides.
+    """
     lines = after.split(b"\n")
     if suffix(path) in _DATA:
         own = set(before.split(b"\n"))
@@ -113,7 +118,7 @@ def _loses_a_bracket(path: str, before: bytes, after: bytes) -> bool:
 
 
 def _flaw(path: str, data: bytes) -> Flaw | None:
-    """None where nothing is wrong, or the language is not known."""
+    """Return the syntax error of a file; None without one, or for unknown languages."""
     parse = _PARSERS.get(suffix(path))
     if parse is None:
         found = grammars.flaw(path, data) if grammars.knows(path) else None

@@ -112,7 +112,7 @@ def _placed(text: Text, op: Anchored, part: Part, parsed: bool) -> Found | Misse
 
 
 def _replaced(text: Text, content: Lines, part: Part) -> tuple[int, int] | None:
-    """Return the lines that the content replaces; None when it may mean two things.
+    """Return the lines that the content replaces; None if it is ambiguous.
 
     The header, if it is one; the whole definition, if it repeats at least its last line.
     """
@@ -193,8 +193,11 @@ def _lines_of_node(node: ast.stmt | ast.expr) -> tuple[int, int]:
 
 
 class Ranked(Struct, frozen=True):
-    """One candidate; `line` is its text without indentation, `lineno` and `end_lineno` are 1-based
-    and inclusive, `count` says how often the line occurs."""
+    """A candidate for an anchor.
+
+    `line` is its text without indentation.  `lineno` and `end_lineno` are 1-based and inclusive.
+    `count` is the number of lines with this text.
+    """
 
     type: str
     name: str | None

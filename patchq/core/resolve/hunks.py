@@ -30,7 +30,10 @@ _MOST_PLACES = 200  # among more places than these the order of the hunks tells 
 def resolve(
     text: Text, ops: Sequence[PatchHunk], levels: Sequence[str], *, lines_hold: bool = False
 ) -> list[Found | Missed]:
-    """Return the places of one file's hunks; `lines_hold`: their numbers may be believed."""
+    """Return the places of one file's hunks, which have to be in order.
+
+    `lines_hold`: their line numbers are trusted.
+    """
     lines = stated(ops) if lines_hold else [frozenset[int]()] * len(ops)
     sought = [_Sought(text, op, levels, own) for op, own in zip(ops, lines, strict=True)]
     found = [one.alone for one in sought]
@@ -44,7 +47,7 @@ def resolve(
 
 
 def stated(ops: Sequence[PatchHunk]) -> list[frozenset[int]]:
-    """Return the lines (1-based) at which each hunk says that it begins.
+    """Return the 1-based lines at which each hunk may begin by its own number.
 
     The lines that the hunks before it add may be counted or not.
     """
@@ -56,7 +59,7 @@ def stated(ops: Sequence[PatchHunk]) -> list[frozenset[int]]:
 
 
 class _Range(Struct, frozen=True):
-    """A place of a hunk: it begins on line `start`, and changes the lines `first:last`."""
+    """A place of a hunk, from line `start`, that changes lines `first:last`."""
 
     start: int
     first: int
@@ -74,7 +77,7 @@ class _Range(Struct, frozen=True):
 
 
 class _Sought:
-    """One hunk, and its places by itself."""
+    """One hunk and its places, regardless of the others."""
 
     def __init__(
         self, text: Text, op: PatchHunk, levels: Sequence[str], lines: frozenset[int]
@@ -87,7 +90,7 @@ class _Sought:
 
     @cached_property
     def alone(self) -> Found | Missed:
-        """The one place that the hunk has by itself."""
+        """Return the hunk's place, regardless of the other hunks."""
         if not self.op.old:
             return self._insertion()
         there = self._standing
@@ -97,12 +100,12 @@ class _Sought:
 
     @property
     def is_doubtful(self) -> bool:
-        """True if the hunk's place may depend on the others'."""
+        """Return True if the hunk's place may depend on the other hunks."""
         there = self._standing
         return there is not None and len(there.placements) > 1
 
     def among(self, ranges: Sequence[_Range]) -> Found | Missed:
-        """Return the one place among those that all hunks in order allow."""
+        """Return the hunk's place among those that are possible with all in order."""
         there, placements = (
             self._standing,
             [one.placement for one in ranges if one.placement is not None],
@@ -115,7 +118,7 @@ class _Sought:
 
     @cached_property
     def ranges(self) -> Sequence[_Range]:
-        """All places that the hunk may have; none if there are too many."""
+        """Return all places that the hunk may have; none if they are too many."""
         found, there = self.alone, self._standing
         if isinstance(found, Found) and (there is None or found.already):
             first = found.start if found.already else found.end
@@ -151,7 +154,7 @@ class _Sought:
 
     @cached_property
     def present(self) -> Found | None:
-        """The place of the new text, where the old text is not found."""
+        """Return the place of the new text, for a hunk that is already applied."""
         op = Replace(self.op.old, self.op.new)
         return ladder.present(self.text, op, self._rungs) if op.old else None
 
@@ -173,7 +176,7 @@ class _Sought:
         )
 
     def _insertion(self) -> Found | Missed:
-        """Return the place of lines without a neighbour.
+        """Return the place of a hunk that quotes no lines.
 
         That is behind their scope, at the file's end, or in an empty file.
         """
@@ -185,7 +188,7 @@ class _Sought:
         return inserted(self.text, behind, lines_of(op.new))
 
     def _says_otherwise(self, placements: Sequence[Placement]) -> bool:
-        """True if its number names another place than those placements begin at."""
+        """Return True if the hunk's line number names another of its places."""
         number = None if self.op.line is None else self.op.line - 1
         return all(placement[0].start != number for placement in placements) and any(
             one.start == number for one in self.ranges
@@ -214,7 +217,10 @@ def _behind_scopes(text: Text, scopes: Sequence[str]) -> int | None:
 
 
 def _shared(place: LineRange, *, back: int | None = None) -> int:
-    """Return the number of lines that the halves share in front; with `back`, at the end."""
+    """Return the number of leading lines that both halves share.
+
+    With `back`, of trailing lines, without the first `back` lines.
+    """
     old, new = place.old, place.new
     if back is not None:
         old, new = old[back:][::-1], new[back:][::-1]
@@ -226,7 +232,7 @@ def _shared(place: LineRange, *, back: int | None = None) -> int:
 
 
 def _in_order(sought: Sequence[_Sought]) -> list[list[_Range]] | None:
-    """Return each hunk's places that an order of all hunks goes through.
+    """Return for each hunk the places that are possible with all hunks in order.
 
     None if there is no such order, or their own numbers contradict it.
     """
@@ -251,7 +257,7 @@ def _in_order(sought: Sequence[_Sought]) -> list[list[_Range]] | None:
 def _behind_claims(
     sought: Sequence[_Sought], found: Sequence[Found | Missed]
 ) -> Iterator[Found | Missed]:
-    """Yield what was found; refused before the lines that the hunk above quotes."""
+    """Yield the results; one before the lines quoted by the hunk above is refused."""
     quoted = -1
     for one, here in zip(sought, found, strict=True):
         if one.op.old == one.op.new:
@@ -268,7 +274,10 @@ def _behind_claims(
 def _out_of_order_refused(
     sought: Sequence[_Sought], found: Sequence[Found | Missed]
 ) -> Iterator[Found | Missed]:
-    """Yield what was found; refused before the hunk above, if either may be in order elsewhere."""
+    """Yield the results; one before the hunk above is refused if it is doubtful.
+
+    It is doubtful if either hunk may be in order elsewhere.
+    """
     latest: tuple[_Sought, Found] | None = None
     for one, here in zip(sought, found, strict=True):
         there = one.present if isinstance(here, Missed) and here.why == "none" else here

@@ -1,4 +1,4 @@
-"""One ladder for every edit that quotes whole lines: certain, or missed with what was found.
+"""Match of edits that quote whole lines: level by level, until one decides.
 
 The first level that finds the quote decides: in one place it is taken, in several the edit is
 ambiguous, unless all of them give the same bytes.  Before any name is accepted, the text is asked
@@ -46,10 +46,11 @@ from patchq.core.text.lines import BOM, TYPOGRAPHIC, Text, content
 
 
 class Found(Struct, frozen=True):
-    """The edit's one place: the quoted lines `start:end` (0-based), and what to write there: the
-    hunks of each run of lines that it quotes without a gap.
+    """The place of an edit: the quoted lines `start:end`, and the hunks to write.
 
-    With `already` the edit is there; `by_number`: only a number tells its place from others."""
+    Lines are 0-based.  `runs` has the hunks of each run of lines that is quoted without a gap.
+    `already`: the edit is already applied.  `by_number`: only a number tells its place from others.
+    """
 
     level: str
     start: int
@@ -67,7 +68,7 @@ Why = Literal["none", "ambiguous", "unwritable", "count", "invented"]
 
 
 class Missed(Struct, frozen=True):
-    """No certain place; `places` are the several that it may be."""
+    """An edit without a certain place; `places` has the candidates."""
 
     why: Why
     level: str | None = None
@@ -80,7 +81,7 @@ Narrow = Callable[[Sequence[Placement]], Sequence[Placement]]
 
 
 def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:
-    """Return the place of `op` by the match levels that are `enabled` (`levels.LEVELS`)."""
+    """Return the place of `op` by the `enabled` match levels (`levels.LEVELS`)."""
     if found := _plain(text, op):
         return found
     there = standing(text, op, enabled)
@@ -88,11 +89,10 @@ def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:
 
 
 def _plain(text: Text, op: Replace) -> Found | None:
-    """Return the place of an edit whose quote is found once as it is; None decides nothing.
+    """Return the place of a quote found exactly once; None leaves it open.
 
-    Nothing shows that the new half is there, and what differs between the lines that both share in
-    front and at the end is nothing but new lines.  So are most edits, and this is three times as
-    fast.
+    The new half is nowhere in the text, and no line of the old half is written again.  So are most
+    edits, and this is three times as fast.
     """
     if "\r" in op.old or "\r" in op.new or text.offset:
         return None
@@ -118,7 +118,10 @@ def _plain(text: Text, op: Replace) -> Found | None:
 
 
 class Standing(Struct, frozen=True):
-    """The placements of a quote at the first step that finds any; `passed` are those before."""
+    """The placements of a quote at the first step that finds any.
+
+    `passed` are the steps before.
+    """
 
     step: Step
     placements: Sequence[Placement]
@@ -132,7 +135,7 @@ def standing(
     narrow: Narrow | None = None,
     most: int | None = MOST_PLACES + 1,
 ) -> Standing | None:
-    """Return the placements of the quote of `op` in `text`, at most so many."""
+    """Return the first placements of the quote of `op`, at most `most` of them."""
     passed: list[Step] = []
     for step in _steps(_quote(op, text), enabled):
         found = placements(text, *step, most)
@@ -150,9 +153,9 @@ def resolve_many(
     pick: Callable[[list[LineRange]], Sequence[LineRange]],
     has_too_many: Callable[[Sequence[LineRange]], bool],
 ) -> Found | Missed:
-    """Return the places that `pick` takes, from left to right without overlap.
+    """Return the places selected by `pick`, from left to right without overlap.
 
-    It takes none where there are too few; what it takes may be too many.
+    `pick` returns none of them if they are too few; `has_too_many` is True for too many.
     """
     for reading, level in _steps(_quote(op, text), enabled):
         if reading.level == "elided":
@@ -194,9 +197,9 @@ def present(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
 
 
 def inserted(text: Text, at: int, lines: Lines, ahead: bool = False) -> Found:
-    """Return the lines put behind the first `at` lines, unless they are there already.
+    """Return the insertion after the first `at` lines, unless it is there already.
 
-    They are looked for behind that point, or `ahead` of it.
+    It is looked for after that point, or `ahead` of it.
     """
     first = at - len(lines) if ahead else at
     stand = [content(line) for line in text.lines[first : first + len(lines)]] if first >= 0 else []
@@ -208,7 +211,7 @@ def inserted(text: Text, at: int, lines: Lines, ahead: bool = False) -> Found:
 
 
 def _quote(op: Replace, text: Text) -> Quote:
-    """Return the two halves, without the byte order mark that the text keeps aside."""
+    """Return the two halves, without the byte order mark that the text keeps apart."""
     if not text.offset:
         return Quote(quoted_lines(op.old), quoted_lines(op.new))
     halves = quoted_lines(op.old), quoted_lines(op.new)
@@ -229,7 +232,7 @@ def _steps(quote: Quote, enabled: Sequence[str]) -> Iterator[Step]:
 
 
 def judged(text: Text, standing: Standing, there: Sequence[Placement]) -> Found | Missed:
-    """Return the edit's place, if the placements allow one, or why it has none."""
+    """Return the edit's place if the placements allow one, else the reason why not."""
     step, passed = standing.step, standing.passed
     quote, level = step
     name, first = quote.level or level.name, there[0]
@@ -309,7 +312,7 @@ def same_result(text: Text, one: Sequence[Sequence[Hunk]], other: Sequence[Seque
 
 
 def replaced(data: bytes, hunks: Iterable[Hunk], start: int, end: int) -> bytes:
-    """Return the bytes `start:end` with the replacements made, which are in order."""
+    """Return the bytes `start:end` with the hunks, which are in order, applied."""
     parts = []
     for hunk in hunks:
         parts += [data[start : hunk.start], hunk.new]
@@ -334,7 +337,7 @@ def _has_evidence(quote: Quote, level: Level) -> bool:
 
 
 class Rewrite:
-    """The difference between a quote's new half and its old one, wherever that is."""
+    """The difference between a quote's two halves, to apply at any place."""
 
     def __init__(self, old: Lines, new: Lines) -> None:
         self._old = [line.removesuffix(b"\r") for line in old]

@@ -40,7 +40,10 @@ def stripped(lines: Lines) -> Lines:
 
 
 class Level(Struct, frozen=True):
-    """A match level, with all before it; `normalise` is None where they ignore nothing."""
+    """A match level; `normalise` applies it and all levels before it.
+
+    `normalise` is None where they ignore nothing.
+    """
 
     name: str
     normalise: Normalise | None
@@ -54,7 +57,7 @@ STRIPPED = Level("stripped", stripped)
 
 @cache
 def match_levels(enabled: tuple[str, ...]) -> tuple[Level, ...]:
-    """Return the levels of those enabled that take the quote as it is; `exact` always is."""
+    """Return the enabled levels that keep the quote as it is; always `exact`."""
     on: set[str] = set()
     ladder: list[Level] = []
     for name in _DIRECT:
@@ -96,12 +99,12 @@ class Quote(Struct, frozen=True):
     flaw: str | None = None
 
     def inverse(self) -> Quote:
-        """Return the quote of what the edit would have written."""
+        """Return the quote with both halves exchanged."""
         return Quote(self.new, self.old, self.level)
 
 
 class Unwritable(Exception):
-    """The old half has its place, and the new one cannot be written there: the message."""
+    """The new half cannot be written at the old half's place."""
 
 
 _NUMBER = re.compile(rb"[ \t]*(\d{1,9})(?: ?(\|)( ?)|\t| ?\xe2\x86\x92)")
@@ -110,7 +113,7 @@ _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 
 def without_numbers(quote: Quote) -> Quote | None:
-    """Return the quote without `12 | ` or `12→` in front of every line; None when it has none.
+    """Return the quote without line numbers (`12 | `, `12→`), or None.
 
     The numbers count up by one.  Blank lines need none.
     """
@@ -137,7 +140,7 @@ def without_numbers(quote: Quote) -> Quote | None:
 
 
 def _shifted_all(old: Lines, new: Lines) -> bool:
-    """Return True if `new` keeps lines of `old`, but all with another indentation."""
+    """Return True if `new` keeps lines of `old`, all with another indentation."""
     texts = {line.lstrip(b" \t") for line in old}
     kept = [line for line in new if line.strip() and line.lstrip(b" \t") in texts]
     return bool(kept) and set(old).isdisjoint(kept)

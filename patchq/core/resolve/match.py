@@ -28,7 +28,10 @@ PartOp = (
 
 
 class Hints(Struct, frozen=True):
-    """Facts besides the quote: the file's path; `lines_hold`: stated lines are believed."""
+    """The file's path, the enabled levels, and the trust in stated lines.
+
+    `lines_hold`: stated lines are trusted.
+    """
 
     levels: Sequence[str]
     path: str
@@ -36,9 +39,9 @@ class Hints(Struct, frozen=True):
 
 
 def match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
-    """Return the one place of `op` in `text`, or why there is none.
+    r"""Return the place of `op` in `text`, or why it has none.
 
-    A lone `\\r` ends a line only where the quote is not found otherwise.
+    A lone `\r` ends a line only where the quote is not found otherwise.
     """
     found = _match(text, op, hints)
     if isinstance(found, Missed) and found.why == "none" and "line_endings" in hints.levels:

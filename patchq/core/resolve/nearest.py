@@ -1,8 +1,8 @@
-"""Where a missed quote most likely belongs: near places of its file, or another file.
+"""The likeliest place of a missed quote, in its file or in another.
 
 Each word of the quote votes for the lines at which the quote would begin if the word were meant
-there.  A word that is rare in the file counts for more; blanks count for nothing.
-Spelling counts only where the file has none of the words.
+there.  A word that is rare in the file counts for more; blanks count for nothing. Spelling counts
+only where the file has none of the words.
 
 Explaining has a budget of steps.  It needs no clock, so that the same response always gets the same
 report; a step is about what comparing two lines takes, and a million of them take well under a
@@ -39,7 +39,7 @@ class Effort:
     paid: set[Hashable] = field(default_factory=set)
 
     def spend(self, steps: int) -> bool:
-        """Take so many steps; return True if any were left."""
+        """Take `steps` from the budget; return True if any were left."""
         some = self.left > 0
         self.left -= steps
         return some
@@ -68,7 +68,10 @@ _INDICES: WeakKeyDictionary[Text, dict[bytes, list[int]]] = WeakKeyDictionary()
 
 
 def nearest_places(text: Text, quote: Lines, effort: Effort) -> list[int]:
-    """Return the line (0-based) at which the quote most likely begins; two if they are close."""
+    """Return the 0-based lines at which the quote most likely begins.
+
+    There are two if they are close, none if nothing is similar.
+    """
     if not effort.spend_once(text, _PER_LINE * len(text.contents)):
         return []
     if text not in _INDICES:
@@ -123,9 +126,10 @@ _PER_FILE = 8
 
 
 class Sweep(Struct, frozen=True):
-    """The other file that has some lines, if any has.
+    """Result of a search for lines in other files.
 
-    `everywhere`: all files were searched; else `reach` says, as the end of a clause, how many.
+    `path` is None if no file has them.  `everywhere`: all files were searched; else `reach` says,
+    as the end of a clause, how many.
     """
 
     path: str | None = None
@@ -134,7 +138,7 @@ class Sweep(Struct, frozen=True):
 
 
 class Elsewhere:
-    """The other files of a tree, as far as the bounds reach."""
+    """The other files of a tree, searched within the bounds."""
 
     def __init__(self, tree: Tree, effort: Effort) -> None:
         self._tree = tree

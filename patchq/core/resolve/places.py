@@ -1,12 +1,12 @@
-"""The places of a quote in a text, at one match level: of whole lines, or of characters.
+"""The places of a quote in a text at one match level.
 
 Runs of lines are looked for as the loosest level reads them, without blanks round them; whether a
 finer one reads them alike as well, and how far they are shifted, is seen at each place.
 
-At the level `elided` a `...` line in both halves replaces lines that both leave out.  The quote
-is then several segments, in order, all of them shifted alike.  A segment that changes may have
-several places; every combination of them is a placement of its own, so that the caller can judge by
-what they write.
+At the level `elided` a `...` line in both halves replaces lines that both leave out.  The quote is
+then several segments, in order, all of them shifted alike.  A segment that changes may have several
+places; every combination of them is a placement of its own, so that the caller can judge by what
+they write.
 
 Characters are sought at the levels `exact`, `line_endings` and `typography`: each looks at the text
 through a projection that leaves out what the level ignores, and knows the way back to its bytes.
@@ -66,7 +66,7 @@ Placement = tuple[LineRange, ...]  # a place for each segment of a quote, front 
 def placements(
     text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES + 1
 ) -> list[Placement]:
-    """Return the placements of `quote.old` in the text, without gaps as one segment.
+    """Return the placements of `quote.old`; without gaps each has one segment.
 
     One more than `MOST_PLACES` means that there are more.  Placements differ in segments that
     change only.  Blank lines at the edges are given up, in pairs, only if it is nowhere with them.
@@ -86,7 +86,7 @@ def placements(
 
 
 def apart(found: Iterable[S]) -> list[S]:
-    """Return the places that overlap none before them, from left to right."""
+    """Return the places that overlap no earlier one, from left to right."""
     kept: list[S] = []
     for span in found:
         if not kept or span.start >= kept[-1].end:
@@ -95,7 +95,10 @@ def apart(found: Iterable[S]) -> list[S]:
 
 
 def edges(quote: Quote) -> Iterator[tuple[Lines, Lines]]:
-    """Yield the halves with ever more blank lines dropped: none, in front, behind, both."""
+    """Yield both halves with more and more blank lines dropped at their edges.
+
+    First none, then in front, at the end, and at both.
+    """
     old, new = quote.old, quote.new
     front = range(1, _droppable(old, new) + 1)
     behind = range(1, _droppable(old[::-1], new[::-1]) + 1)
@@ -130,7 +133,7 @@ def find_lines(text: Text, quote: Lines, level: Level) -> Iterator[tuple[int, Sh
 
 
 def _shift(quote: Lines, there: Lines, level: Level) -> Shift | None:
-    """Return how all lines are indented otherwise than quoted; None if they differ in more."""
+    """Return the indentation shift of all lines; None if they differ in more."""
     first = _leading_blanks(quote)
     if not level.shifts or first == len(quote):
         return NO_SHIFT if quote == there else None
@@ -151,7 +154,7 @@ def indentation(line: bytes) -> bytes:
 
 
 def shifted(line: bytes, shift: Shift) -> bytes | None:
-    """Return the quoted line as the text has it; None if it lacks what has to be taken off."""
+    """Return the quoted line in the text's indentation; None if it has too little."""
     if not line.strip():
         return line
     if not line.startswith(shift.removed):
@@ -197,8 +200,8 @@ def _by_shift(text: Text, segment: Lines, level: Level) -> dict[Shift, list[int]
 def _successions(chain: list[_Segment]) -> list[tuple[int, ...]]:
     """Return the starts of the segments in every order that they allow.
 
-    They are at most `MOST_PLACES` and one; a segment that does not change takes its first place
-    behind the one before.
+    At most `MOST_PLACES` and one are returned.  A segment without a change takes its first place
+    after the one before.
     """
     latest = _latest(chain)
     if latest is None:
@@ -220,7 +223,10 @@ def _successions(chain: list[_Segment]) -> list[tuple[int, ...]]:
 
 
 def _latest(chain: list[_Segment]) -> list[int] | None:
-    """Return the last start of each segment that leaves room for the next; None if none does."""
+    """Return the last possible start of each segment; None if one has none.
+
+    A start is possible if it leaves room for the later segments.
+    """
     latest: list[int] = []
     limit = float("inf")
     for segment in reversed(chain):
@@ -239,7 +245,7 @@ _CHARACTER = re.compile(r"\r\n|.", re.DOTALL)
 def char_ranges(
     text: Text, sought: bytes, levels: Collection[str]
 ) -> Iterator[tuple[str, list[CharRange]]]:
-    """Yield for each level in order every place of `sought`, overlapping ones too."""
+    """Yield for each level in order every place of `sought`, overlapping ones included."""
     if not sought:
         return
     exact = _at_most(CharRange(at, at + len(sought)) for at in text.haystack.find(sought))
