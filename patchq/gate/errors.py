@@ -57,7 +57,7 @@ class ObjectsGone(RepositoryFault):
 
 
 class CannotSign(Fault):
-    """A commit was to be signed, and there is no signature for it; it is not made without."""
+    """A commit could not be signed, so it was not made."""
 
     def __init__(self, why: str, hint: str | None = None) -> None:
         super().__init__(f"the commit cannot be signed: {why}", hint)
@@ -84,7 +84,10 @@ def disk_fault(error: OSError) -> DiskFault | None:
 
 
 def fault_of(error: Exception, hint: str) -> Fault:
-    """Return an error as a fault; the hint is for a defect of patchq, whose code is `CRASHED`."""
+    """Return an error as a fault.
+
+    `hint` is for a defect of patchq, whose code is `CRASHED`.
+    """
     if isinstance(error, Fault):
         return error
     if isinstance(error, OSError) and (broken := disk_fault(error)):
@@ -121,8 +124,10 @@ class Busy(Fault):
 
 
 class Unreachable(Busy):
-    """The remote that has the branches is away, or takes nothing from this account; what waits for
-    it goes on by itself."""
+    """The branches' remote is away, or takes nothing from this account.
+
+    What waits for it goes on by itself.
+    """
 
 
 class Declined(Fault):
@@ -139,7 +144,7 @@ class InDoubt(Fault):
 
 
 class LaneLost(Fault):
-    """Another process took over what this process had in hand; nothing of it was published."""
+    """Another process took over the claims of this one, which published nothing."""
 
     code = "fault.database"
     retryable = True
@@ -183,5 +188,8 @@ class QueueLocked(Fault):
 
 
 class Interrupted(BaseException):
-    """A person ends the work at once; what is in hand waits for the next start, as after a crash.
-    It is no `Exception`, so that no handler takes it for a defect on the way."""
+    """A person ends the work at once.
+
+    The claims wait for the next start, as after a crash.  It is no `Exception`, so that no handler
+    takes it for a defect on the way.
+    """

@@ -75,7 +75,7 @@ def read(node: Node, kind: type[S]) -> tuple[S | None, list[Flaw]]:
 
 
 def _read(node: Node, kind: Any, at: str, flaws: list[Flaw]) -> Any:
-    """Return the node's value of a kind; None, and a new flaw, where it is something else."""
+    """Return the node's value of a kind, or None with a new flaw."""
     bare, checks, before = kind, list[Any](), len(flaws)
     if get_origin(kind) is Annotated:
         bare = get_args(kind)[0]
@@ -126,7 +126,7 @@ def _section(node: Node, section: type[Section], at: str, flaws: list[Flaw]) -> 
 
 
 def _scalar(node: Node, kind: Any, at: str, flaws: list[Flaw]) -> Any:
-    """Return a scalar's value; text is as it was written, be it `no` or `1`."""
+    """Return a scalar's value, as it was written for text (`no`, `1`)."""
     if isinstance(node, Scalar):
         for value in (node.value,) if node.value is None else (node.value, node.text):
             try:
@@ -160,7 +160,7 @@ def _unknown(key: str, known: list[str]) -> str:
 
 
 def place(data: bytes, name: str, *steps: int | str) -> str:
-    """Return `NAME:LINE:COLUMN KEY` for a key; one that is missing has the place of its parent."""
+    """Return `NAME:LINE:COLUMN KEY` for a key, or its parent's if it is missing."""
     key = node = yamlio.parse(data.decode())
     dotted = ""
     for step in steps:

@@ -113,7 +113,10 @@ class Policy:
 
 
 def _names(path: str) -> list[str]:
-    """The path as written, and as a lenient file system has it; both without case."""
+    """Return the path as written and as a lenient file system has it.
+
+    Both are without case.
+    """
     lenient = "/".join(map(name_key, path.split("/")))
     return list(dict.fromkeys((path.casefold(), lenient)))
 
@@ -187,9 +190,10 @@ _compiled = lru_cache(maxsize=64)(_Patterns)
 
 
 def doubt(path: str, *, existed: bool) -> str | None:
-    """The reason why a file's kind asks for review, as a clause; None where it lands.
+    """Return the reason why a file's kind asks for review, or None.
 
-    `existed`: a file stood there before.  The path is in lower case; `NAMED` is not looked at.
+    It is a clause.  `existed`: the path had a file before.  The path is in lower case; `NAMED` is
+    not looked at.
     """
     ending = suffix(path.rpartition("/")[2])
     if "/" in path:

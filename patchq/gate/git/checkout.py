@@ -89,8 +89,10 @@ def checkouts(repo: Repository, branch: str) -> list[Checkout]:
 
 
 def registered(repo: Repository, ref: str | None = None) -> Iterator[Checkout]:
-    """All work trees that git knows of, or those whose HEAD is the ref; one with a detached HEAD
-    has an empty branch."""
+    """Yield the work trees that git knows of, or those on the ref.
+
+    One with a detached HEAD has an empty branch.
+    """
     for gitdir, head in heads(repo.commondir):
         if ref not in (None, head):
             continue
@@ -104,7 +106,7 @@ def registered(repo: Repository, ref: str | None = None) -> Iterator[Checkout]:
 
 
 def missing(checkout: Checkout) -> str:
-    """Return the reason why the directory is not this work tree; empty if it is.
+    """Return the reason why the directory is not this work tree, or "".
 
     Where a disk is not mounted there may be an empty directory, so a linked work tree has to name
     its git directory."""
@@ -133,7 +135,7 @@ def _writable(directory: Path) -> bool:
 
 
 def unwritable(checkout: Checkout, paths: Iterable[str]) -> str:
-    """Return the first directory above the paths that cannot be written; empty if there is none.
+    """Return the first directory above the paths that cannot be written, or "".
 
     A part may be mounted read-only, or belong to another user."""
     above = {str(parent) for path in paths for parent in PurePath(path).parents}
@@ -240,7 +242,10 @@ def same_entry(entry: tuple[str, int, str] | None, leaf: Leaf | None) -> bool:
 
 
 def holds(workdir: Path, path: str, leaf: Leaf) -> bool:
-    """Return True if the file or link is the leaf's, byte for byte; no link is followed."""
+    """Return True if the path has exactly the leaf's content.
+
+    No link is followed.
+    """
     place = workdir / path
     try:
         mode = place.lstat().st_mode
@@ -289,7 +294,7 @@ def _occupied(workdir: Path, path: str, touched: Collection[str]) -> bool:
 
 
 def files_below(directory: Path) -> Iterator[Path]:
-    """The files and links of a directory, and of those in it; none is followed."""
+    """Yield all files and links below a directory, without following links."""
     for where, below, names in os.walk(directory):
         yield from (Path(where, name) for name in names)
         yield from (link for name in below if (link := Path(where, name)).is_symlink())
@@ -316,9 +321,10 @@ def _text(path: str | Path) -> str:
 
 
 class Whereabouts(Struct, frozen=True):
-    """The `path` below the root of a work tree, or None with the `reason`; both if git ignores it.
+    """The path below the root of a work tree, or the reason for none.
 
-    The reason is a clause that follows the path in a sentence."""
+    It has both if git ignores the path.  The reason is a clause that follows the path in a
+    sentence."""
 
     path: str | None
     reason: str = ""

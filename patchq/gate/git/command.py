@@ -75,8 +75,10 @@ _TROUBLE = {
 
 
 def plain_environment(**more: str) -> dict[str, str]:
-    """This process's, without what says which repository, index or options are meant; which
-    configuration files are read stays."""
+    """Return this process's environment without git's variables.
+
+    Those that name configuration files stay.
+    """
     kept = {
         key: value
         for key, value in os.environ.items()
@@ -90,8 +92,10 @@ def sealed_environment() -> dict[str, str]:
 
 
 def alternate(objects: Path) -> str:
-    """Return a directory of objects as `GIT_ALTERNATE_OBJECT_DIRECTORIES` names it: there, a colon
-    separates two."""
+    """Return a directory of objects, quoted for `GIT_ALTERNATE_OBJECT_DIRECTORIES`.
+
+    There, a colon separates two.
+    """
     escaped = str(objects).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -117,7 +121,7 @@ class Done(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """Return the complaint for people: the remote's own lines, if there are any, else git's."""
+        """Return the complaint for people, of the remote if it has one."""
         lines = [line.strip() for line in self.complaint.splitlines()]
         remotes = [line.removeprefix("remote:").strip() for line in lines if line[:7] == "remote:"]
         gits = [
@@ -130,9 +134,11 @@ class Done(Struct, frozen=True):
 
 
 class Git(Struct, frozen=True):
-    """Starts git with `environment` (None: this process's), `options` before its words, in
-    `directory`, by the words of a `launcher`, for `seconds` at most. Its faults name the
-    `place`."""
+    """A way to run git: environment, options, directory, launcher and time limit.
+
+    Without an `environment` git gets this process's.  `options` come before its words.  Its faults
+    name the `place`.
+    """
 
     environment: Mapping[str, str] | None = None
     options: Sequence[str] = ()
@@ -144,10 +150,11 @@ class Git(Struct, frozen=True):
     def run(
         self, *words: str, index: Path | None = None, stdin: bytes = b"", keep: Sequence[int] = ()
     ) -> Done:
-        """Run it to its end, or end it with all that it started; on another index file if need be.
+        """Run git to its end, or end it with all that it started.
 
-        It has a session of its own, so that the terminal's interrupt does not stop it half-way;
-        the descriptors `keep` stay open in it.  `RepositoryFault` where there is no git.
+        It can use another `index` file.  It has a session of its own, so that the terminal's
+        interrupt does not stop it half-way; the descriptors `keep` stay open in it.
+        `RepositoryFault` where there is no git.
         """
         pipe, code = subprocess.PIPE, None
         with self.start(*words, index=index, streams=(pipe, pipe, pipe), keep=keep) as process:

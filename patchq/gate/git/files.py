@@ -41,9 +41,10 @@ _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
 class opened:
-    """A descriptor that no child inherits; umask narrows the mode of a file that is made.
+    """Open a file as a descriptor that no child inherits.
 
-    A class, as a generator takes twice the time, and each landing opens dozens."""
+    Umask narrows the mode of a new file.  It is a class, as a generator takes twice the time, and
+    each landing opens dozens."""
 
     __slots__ = ("_fd", "_flags", "_folder", "_mode", "_path")
 
@@ -61,8 +62,10 @@ class opened:
 
 
 def content(path: str | Path) -> bytes:
-    """Of a small file that is asked for often and mostly is not there: no context is made for that,
-    and half the system calls of `Path.read_bytes` for the others."""
+    """Read a small file that is asked for often and is mostly missing.
+
+    No context is made in that case, and half the system calls of `Path.read_bytes` in the others.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return b"".join(iter(partial(os.read, fd, _PIECE_BYTES), b""))
@@ -176,7 +179,7 @@ def boot() -> str:
 
 
 def shortage(place: Path) -> str:
-    """Return the system's words for what the file system is short of; empty if for nothing."""
+    """Return the system's words for the file system's shortage, or ""."""
     try:
         now = os.statvfs(place)
     except OSError as error:
@@ -201,7 +204,7 @@ def rename_noreplace(folder: int, old: str, new: str) -> None:
 
 
 def syncfs(fd: int) -> None:
-    """Flush the file system that `fd` is on; OSError if anything could not be written."""
+    """Flush the file system of `fd`; raise OSError if a write failed."""
     if not hasattr(_LIBC, "syncfs"):
         os.sync()
     elif _LIBC.syncfs(fd):
@@ -336,7 +339,10 @@ def beside(made: int, directory: int) -> int:
 
 
 def make_directory(path: Path) -> None:
-    """Make the directory and its parents; in a shared repository they give their group on."""
+    """Make the directory and its parents.
+
+    In a shared repository they give their group on.
+    """
     if path.is_dir():
         return
     make_directory(path.parent)

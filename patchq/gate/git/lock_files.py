@@ -29,7 +29,7 @@ WAIT_SECONDS = 10.0
 
 @dataclass
 class LockFile:
-    """An own file at `own`, open as `fd`; `lock` is the lock file that it is linked to now."""
+    """A file at `own`, open as `fd`, to which the lock file is linked."""
 
     own: Path
     fd: int
@@ -79,7 +79,10 @@ class LockFile:
         raise Busy(*_held_by_others(lock))
 
     def find(self, places: Iterable[Path]) -> Path | None:
-        """Return the place that is a link to the own file: a dead owner's lock has to be found."""
+        """Return the place of a link to the own file.
+
+        So a dead owner's lock is found.
+        """
         for place in places:
             with suppress(FileNotFoundError):
                 if os.path.samestat(place.lstat(), os.fstat(self.fd)):
@@ -136,8 +139,10 @@ def owner_of(directory: Path, lock: Path) -> Literal["alive", "dead"] | None:
 
 
 def leftovers(directory: Path, suffix: str, wait: float = 0.0) -> Iterator[LockFile]:
-    """The own files of dead owners, and of those that die within `wait` seconds; each is now the
-    caller's, to be freed."""
+    """Yield the files of owners that are dead, or die within `wait` seconds.
+
+    Each is now the caller's, to be freed.
+    """
     deadline = time.monotonic() + wait
     for own in sorted(directory.glob(f"patchq-*{suffix}")):
         try:

@@ -31,8 +31,11 @@ _ALIKE = 50  # the least share of a renamed file that it keeps, in percent, as g
 
 
 class Merged(Struct, frozen=True):
-    """A merge's tree (hex), or None where it has conflicts; `beyond_lines` says that some are about
-    more than the lines of one file: a rename, a deletion, a directory."""
+    """A merge's tree (hex), or None for conflicts.
+
+    `beyond_lines`: some conflicts are about more than the lines of one file, such as a rename, a
+    deletion or a directory.
+    """
 
     tree: str | None
     beyond_lines: bool = False
@@ -102,8 +105,10 @@ def _merged(index: pygit2.Index, path: str) -> Leaf | None:
 
 
 def line_hunks(old: bytes, new: bytes) -> list[LineHunk]:
-    """The changed runs of lines, in order: (first, end) of `old`, then of `new`, 0-based and
-    half-open."""
+    """Return the changed runs of lines, in order.
+
+    Each is (first, end) of `old`, then of `new`, 0-based and half-open.
+    """
     flags = DiffOption.FORCE_TEXT | DiffOption.INDENT_HEURISTIC
     patch = pygit2.Patch.create_from(old, new, context_lines=0, flag=flags)
     return [

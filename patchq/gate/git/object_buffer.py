@@ -169,7 +169,10 @@ def _packed(objects: Collection[tuple[int, bytes]]) -> bytes:
 
 
 def _entry_header(kind: int, size: int) -> bytes:
-    """Return the type and the size: four bits in the first byte, seven in each other one."""
+    """Return the type and size, as a pack's entry begins.
+
+    Four bits are in the first byte, seven in each other one.
+    """
     first, rest, header = kind << 4 | size & 15, size >> 4, bytearray()
     while rest:
         header.append(first | 0x80)
@@ -220,7 +223,10 @@ def _publish(file: Path, place: Path) -> None:
 
 
 def _drop(own: LockFile) -> None:
-    """Remove the own file after its scratch directory; both stay for `clean` where that fails."""
+    """Remove the scratch directory, then the own file.
+
+    Both stay for `clean` where that fails.
+    """
     shutil.rmtree(own.beside(".d"), ignore_errors=True)
     if own.beside(".d").exists():
         own.release()

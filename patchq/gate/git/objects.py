@@ -50,7 +50,10 @@ class CommitInfo(Struct, frozen=True):
 
 
 class Identity(Struct, frozen=True):
-    """A person and a time: `when` in seconds since the epoch, `offset` from UTC in minutes."""
+    """A person and a time, in seconds since the epoch.
+
+    `offset` is in minutes from UTC.
+    """
 
     name: str
     email: str
@@ -105,10 +108,10 @@ def file_paths(read: Callable[[str], bytes], root: str) -> Iterator[str]:
 
 
 class Trees:
-    """Trees by their ids.  The last ones are kept, by what they hold: a commit shares most of its
-    directories with the one before it, and one that is made of another nearly all of its entries.
+    """Trees by their ids, of which the last ones are kept.
 
-    `read` gives a tree's bytes.
+    They are kept by what they hold: a commit shares most of its directories with the one before it,
+    and one that is made of another nearly all of its entries.  `read` gives a tree's bytes.
     """
 
     def __init__(self, read: Callable[[str], bytes]) -> None:
@@ -163,8 +166,10 @@ class Trees:
 
 
 def _leaf(item: bytes | None) -> Leaf | None:
-    """Return mode and id of an entry; for a mode that git does not write any more, the one that it
-    reads."""
+    """Return mode and id of a tree's entry.
+
+    A mode that git does not write any more becomes the one that git reads it as.
+    """
     if not item:
         return None
     digits = item.partition(b" ")[0]
@@ -177,10 +182,11 @@ def _leaf(item: bytes | None) -> Leaf | None:
 
 
 def graft(trees: Trees, keep: Callable[[bytes], str], base: str | None, node: Node) -> str | None:
-    """The id of the tree `base` (None: empty) with the changes; None when nothing is left in it.
+    """Return the id of the tree `base` with the changes, or None if empty.
 
-    `keep` stores a tree's bytes and gives their id.  What does not change stays byte for byte.
-    `RepositoryFault` for a new name that no file can have.
+    Without a `base`, that is an empty tree.  `keep` stores a tree's bytes and gives their id.  What
+    does not change stays byte for byte.  Raises `RepositoryFault` for a new name that no file can
+    have.
     """
     items = dict(trees.items(base))
     moved = False
@@ -207,7 +213,7 @@ def graft(trees: Trees, keep: Callable[[bytes], str], base: str | None, node: No
 
 
 def _place(entry: tuple[bytes, bytes]) -> bytes:
-    """Return git's key to sort a tree's entry by: its name, a directory's with a slash."""
+    """Return git's sort key of a tree's entry, with a directory's slash."""
     name, item = entry
     return name + b"/" if _is_tree(item) else name
 
@@ -217,7 +223,7 @@ def _is_tree(item: bytes) -> bool:
 
 
 def referred(kind: int, raw: bytes) -> list[str]:
-    """The ids that a commit (kind 1) or a tree (kind 2) refers to; a blob refers to none."""
+    """Return the ids that a commit (kind 1) or tree (kind 2) refers to."""
     if kind == 1:
         head = raw.partition(b"\n\n")[0].decode("ascii", "replace").split("\n")
         return [line.split(" ")[1] for line in head if line.startswith(("tree ", "parent "))]
@@ -252,9 +258,10 @@ def _text(name: bytes) -> str:
 def as_changes(
     sides: Mapping[str, tuple[Leaf | None, Leaf | None]], read: Callable[[str], bytes]
 ) -> Iterator[FileChange]:
-    """Yield the changes of files and links between the sides; `read` gives a file's bytes.
+    """Yield the changes of files and links between the sides.
 
-    A file that becomes a link, or was one, has no executable bit before."""
+    `read` gives a file's bytes.  A file that becomes a link, or was one, has no executable bit
+    before."""
     for path, both in sides.items():
         before, after = (leaf if leaf and is_blob(leaf[0]) else None for leaf in both)
         if not (last := after or before):
@@ -322,9 +329,11 @@ def object_id(kind: int, data: bytes) -> str:
 
 
 def nest(leaves: Mapping[str, Leaf | None]) -> Node:
-    """The same changes by directory.  Where one path is a directory of another, the file that is
-    deleted gives way to the one that is written; whether anything else was lost, the difference
-    of the finished trees tells."""
+    """Return the same changes by directory.
+
+    Where one path is a directory of another, the file that is deleted gives way to the one that is
+    written.  The difference of the finished trees shows any other loss.
+    """
     root: Node = {}
     for path, leaf in sorted(leaves.items(), key=lambda item: item[1] is not None):
         *parents, name = path.split("/")

@@ -69,7 +69,7 @@ class Promised:
         self._until, self._why = 0.0, ""
 
     def fetch(self, oids: Iterable[str]) -> None:
-        """Bring the objects here.  Raises `ObjectDamaged` with the remote's words."""
+        """Fetch the objects; raise `ObjectDamaged` with the remote's words."""
         missing = [oid for oid in dict.fromkeys(oids) if not self._has(oid)]
         if not missing:
             return

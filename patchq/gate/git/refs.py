@@ -78,13 +78,19 @@ def ref_value(commondir: Path, name: str) -> str | None:
 
 
 def ref_target(commondir: Path, name: str) -> str | None:
-    """Return the id that the ref holds, loose or packed; None if it is missing or symbolic."""
+    """Return the id in the ref, loose or packed, or None.
+
+    A symbolic ref has none.
+    """
     value = ref_value(commondir, name)
     return None if value is None or value.startswith(_SYMBOLIC) else value
 
 
 def ref_values(commondir: Path, prefix: str) -> dict[str, str]:
-    """Return the direct refs under `prefix`, which ends in a slash: full name -> id."""
+    """Return the ids of direct refs under `prefix`, by their full names.
+
+    The prefix ends in a slash.
+    """
     names = loose_names(commondir, prefix)
     loose = {name: value for name in names if (value := _loose(commondir, name))}
     found = packed_refs(commondir).below(prefix) | loose  # read second, as refs move there
@@ -110,7 +116,10 @@ def loose_names(commondir: Path, prefix: str) -> list[str]:
 
 
 def _loose(commondir: Path, name: str) -> str | None:
-    """Read a ref as git does: digits in either case, and after a space whatever there is."""
+    """Return a loose ref's value as git reads it.
+
+    Digits have either case, and anything may follow a space.
+    """
     path = f"{commondir}/{name}"
     try:
         with files.opened(path, os.O_RDONLY | os.O_NONBLOCK) as fd:
@@ -188,7 +197,7 @@ def heads(commondir: Path) -> Iterator[tuple[Path, str]]:
 
 
 def head_target(gitdir: Path) -> str:
-    """Return the full name of the ref that HEAD is on there; empty when detached."""
+    """Return the full name of the ref of a HEAD, or "" when detached."""
     text = os.fsdecode(files.content(f"{gitdir}/HEAD"))
     return text[4:].strip() if text.startswith("ref:") else ""
 
@@ -218,8 +227,11 @@ class HasRefs(Protocol):
 
 
 class Staged(Struct, frozen=True):
-    """A value for refs, written and not yet flushed.  It serves any number of swaps, which share
-    its inode, as git never writes a ref in place; `drop` ends it."""
+    """A value for refs, written and not yet flushed.
+
+    It serves any number of swaps, which share its inode, as git never writes a ref in place; `drop`
+    ends it.
+    """
 
     oid: str
     lock: LockFile
@@ -245,14 +257,14 @@ def move(
     wait: float = WAIT_SECONDS,
     cut: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Move the ref (full name) from `old` (None: from nothing) to `new`; False if `old` is not its
-    tip.
+    """Move the ref to `new`, or return False if its tip is not `old`.
 
-    `through` are commits on the way, with their messages: each gets its own reflog entry.  `first`
-    is called when nothing else can move the ref any more, and the move is all that is left.  The
-    move is atomic at once and durable after `files.barrier`.  `errors.Busy` if others hold the ref
-    for `wait` seconds or until `cut`, `errors.RepositoryFault` for a symbolic or symlinked ref, and
-    for a new one whose name is the directory of another ref, or the reverse.
+    The ref has its full name; without an `old` it is created.  `through` are commits on the way,
+    with their messages: each gets its own reflog entry.  `first` is called when nothing else can
+    move the ref any more, and the move is all that is left.  The move is atomic at once and durable
+    after `files.barrier`.  `errors.Busy` if others hold the ref for `wait` seconds or until `cut`,
+    `errors.RepositoryFault` for a symbolic or symlinked ref, and for a new one whose name is the
+    directory of another ref, or the reverse.
     """
     staged = new if isinstance(new, Staged) else stage(repo, new)
     try:
@@ -285,7 +297,7 @@ def move(
 
 
 def delete(repo: HasRefs, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:
-    """Remove the ref, loose and packed, with its reflog; False if `old` is not its tip."""
+    """Delete the ref with its reflog; return False if `old` is not its tip."""
     path = _path(repo, ref)
     lock = stage(repo, old).lock
     try:
@@ -361,9 +373,10 @@ def _make_room(path: Path) -> None:
 def _log(
     repo: HasRefs, ref: str, old: str, steps: Sequence[tuple[str, str]], identity: Identity
 ) -> None:
-    """Append to the reflogs: the branch's (new if need be), and of each HEAD on it that has one.
+    """Append to the reflogs of the branch and of each HEAD on it.
 
-    The line comes before the move, as git writes it, so only its old value proves anything.
+    The branch's is created if need be, a HEAD's is not.  The line comes before the move, as git
+    writes it, so only its old value proves anything.
     """
     befores = [old, *(new for new, _ in steps)]
     lines = "".join(

@@ -96,8 +96,11 @@ class Repository:
         self.renew()
 
     def renew(self) -> None:
-        """Forget everything that was read: objects, and packs, of which libgit2 searches each one
-        that it has ever seen.  Who works for long asks for this now and then."""
+        """Forget all objects and packs that were read.
+
+        Libgit2 searches each pack that it has ever seen, so a long-lived process calls this now and
+        then.
+        """
         store = pygit2.Odb(str(self.commondir / "objects"))
         store.add_backend(self.buffer.backend(), _FIRST)
         if self.borrowed is not None:
@@ -114,8 +117,10 @@ class Repository:
         return cls(open_handle(path))
 
     def identity(self) -> Identity | None:
-        """Return the person who acts now, by `GIT_COMMITTER_NAME` and `_EMAIL`, else by the
-        configuration; None if neither has one."""
+        """Return the person who acts now, or None.
+
+        It is that of `GIT_COMMITTER_NAME` and `_EMAIL`, else of the configuration.
+        """
         name, email = (
             os.environ.get(f"GIT_COMMITTER_{field.upper()}")
             or self.setting(f"committer.{field}")
@@ -152,7 +157,10 @@ class Repository:
         return (ref_value(self.commondir, fullname) or "").startswith("ref:")
 
     def head_branch(self) -> str | None:
-        """Return the short name of the branch that is checked out; None: detached or unborn."""
+        """Return the short name of the checked-out branch, or None.
+
+        A HEAD that is detached or unborn has none.
+        """
         target = head_target(self.gitdir)
         name = target.removeprefix("refs/heads/")
         return name if name != target and self.ref_target(target) else None
@@ -162,7 +170,10 @@ class Repository:
         return self.tip(f"refs/heads/{name}")
 
     def tip(self, fullname: str) -> str | None:
-        """The commit that a ref is on; None if it is missing, symbolic, or on something else."""
+        """Return the commit that a ref is on, or None.
+
+        A symbolic ref, or one to another object, has none.
+        """
         tip = self.ref_target(fullname)
         return tip if tip and isinstance(self._object(tip), pygit2.Commit) else None
 
@@ -174,8 +185,11 @@ class Repository:
         return {name.removeprefix("refs/heads/"): tip for name, tip in refs.items()}
 
     def resolve_commit(self, text: str) -> str | None:
-        """The commit that a person means: an id or its first 4 digits or more, a branch, a tag,
-        or a full ref name.  None when it names none, or more than one."""
+        """Return the commit that a person means, or None.
+
+        The name is an id or its first 4 digits or more, a branch, a tag, or a full ref name.  It is
+        None, too, for a name of more than one.
+        """
         digits = text.lower() if re.fullmatch(r"[0-9a-fA-F]{4,40}", text) else ""
         places = (
             ("",) if text.startswith("refs/") else ("refs/heads/", "refs/tags/", "refs/remotes/")
@@ -210,8 +224,10 @@ class Repository:
             raise unreadable(f"cannot read the history of {new}", error) from None
 
     def exists(self, commit: str) -> bool:
-        """Return True if the commit and its tree are on disk now: `git gc --prune=now` may have
-        taken them, whatever this handle remembers."""
+        """Return True if the commit and its tree are on disk now.
+
+        `git gc --prune=now` may have taken them, whatever this handle remembers.
+        """
         disk = pygit2.Odb(str(self.commondir / "objects"))
         there = disk.exists(pygit2.Oid(hex=commit))
         return there and disk.exists(pygit2.Oid(hex=self.tree(commit).root))
@@ -328,8 +344,11 @@ class Repository:
         return found.read_raw()
 
     def listing(self, root: str) -> Listing:
-        """The files of a tree.  The last one that was asked for is kept, unless some of it could
-        not be read, and the next is made of it by what differs."""
+        """Return the files of a tree.
+
+        The last listing is kept, unless some of it could not be read, and the next is made of it by
+        what differs.
+        """
         last, made = self._listed, None
         if last and last[0] == root:
             return last[1]

@@ -61,7 +61,10 @@ class Signer:
 
     @property
     def wanted(self) -> bool:
-        """True if commits get a signature now.  Raises `CannotSign` where git does not say."""
+        """Return True if commits get a signature now.
+
+        Raises `CannotSign` where git does not say.
+        """
         self._look()
         return self._signs
 
@@ -197,8 +200,7 @@ def _people(head: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _quiet_programs(programs: Path, settings: Mapping[str, str]) -> list[str]:
-    """Make programs that have GnuPG ask for no passphrase; return the options by which git takes
-    them."""
+    """Make programs that keep GnuPG from asking; return git's options for them."""
     programs.mkdir()
     openpgp = settings.get("gpg.openpgp.program") or settings.get("gpg.program", "gpg")
     options = []

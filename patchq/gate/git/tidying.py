@@ -55,7 +55,7 @@ class Tidying:
                 self.process = self._git.start(*_TIDY)
 
     def combine(self) -> bool:
-        """Have packs combined where many are new; True if that ended since the last call."""
+        """Have many new packs combined; return True once that has ended."""
         packs = self._packs()
         self._known &= packs
         new = len(packs - self._known)

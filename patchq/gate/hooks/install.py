@@ -47,8 +47,11 @@ def is_enabled(config: Config, name: str = configured.GATE) -> bool:
 
 
 def enable(data: bytes) -> bytes | None:
-    """The configuration file with the gate; None if its own hooks, or its form, leave no room for
-    lines that are surely right.  It raises `ConfigError` for a file that cannot be read."""
+    """Return the configuration file with the gate, or None.
+
+    It is None if its own hooks, or its form, leave no room for lines that are surely right.  Raises
+    `ConfigError` for a file that cannot be read.
+    """
     before = config_file.parse(data)
     if before.hooks:
         return None
@@ -146,7 +149,7 @@ def _git(directory: Path, *words: str) -> str:
 
 
 def install(place: HookFile) -> bool:
-    """Put patchq's hook there; False if it is there already, as it would be now."""
+    """Install patchq's hook; return False if the same one is there already."""
     text = _script(place.name)
     if place.state == "installed":
         if place.file.read_text(encoding="utf-8") == text:

@@ -124,14 +124,18 @@ def _covers(places: Iterable[str], path: str) -> bool:
 
 
 def located(place: str, home: Path) -> str:
-    """An entry of `visible` as an absolute path: `~` is who runs this, and a relative one is below
-    the directory `home`."""
+    """Return an entry of `visible` as an absolute path.
+
+    `~` is who runs this, and a relative path is below the directory `home`.
+    """
     return os.path.normpath(os.path.join(home, os.path.expanduser(place)))
 
 
 def home_directories() -> tuple[str, ...]:
-    """Return the real home directories: this process's, and those of root and of listed users;
-    never `/`."""
+    """Return the real home directories, but never `/`.
+
+    They are this process's, and those of root and of listed users.
+    """
     users = (user.pw_dir for user in pwd.getpwall() if 1000 <= user.pw_uid < 60000)
     found = [os.environ.get("HOME", ""), os.path.expanduser("~"), "/root", *users]
     real = (os.path.realpath(home) for home in found if os.path.isabs(home))
@@ -208,7 +212,10 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
 
 
 def _is_key(path: str) -> bool:
-    """True if a file holds a key, by its name; a `.pem` by its text, too."""
+    """Return True if a file holds a key, by its name.
+
+    A `.pem` is judged by its text, too.
+    """
     name = os.path.basename(path).lower()
     if name.endswith(".pem"):
         try:

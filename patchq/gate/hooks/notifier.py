@@ -30,10 +30,10 @@ Key = tuple[str, str, object]
 
 
 class Notifier:
-    """Runs each hook at most twice at once: one that hangs keeps neither others nor work waiting.
+    """The runner of notified hooks, at most two runs of each at once.
 
-    Hooks start in `gitdir`, so that no branch that is checked out has a say in what runs; git's own
-    start in `top`, as git has them.
+    So a hook that hangs keeps neither others nor work waiting.  Hooks start in `gitdir`, so that no
+    branch that is checked out has a say in what runs; git's own start in `top`, as git has them.
     """
 
     def __init__(self, engine: Engine, queue: Path, gitdir: Path, top: Path, cut: Event) -> None:

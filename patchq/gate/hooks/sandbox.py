@@ -89,11 +89,11 @@ class Job(Struct, frozen=True):
 
 
 class HookExit(Struct, frozen=True):
-    """The end of a hook: its exit code (128 + n: by signal n; None: it was stopped after its time),
-    the seconds that it took, and the end of its output, without hidden characters.
+    """The end of a hook: its exit code, time, output and work tree.
 
-    `tree` is the work tree as the hook left it; `first` is the process that sees it there (None:
-    all do)."""
+    The code is 128 + n for an end by signal n, and None for a hook that was stopped after its time.
+    The output is its end, without hidden characters.  `tree` is the work tree as the hook left it;
+    `first` is the process that sees it there (None: all do)."""
 
     code: int | None
     seconds: float
@@ -119,9 +119,10 @@ _Started = tuple[subprocess.Popen[bytes], int | None]
 
 @contextmanager
 def run(job: Job, stop: Event) -> Iterator[HookExit]:
-    """Run the job to its end; inside the block, the files that it wrote can be read.
+    """Run the job to its end, and open the files that it wrote.
 
-    Raises `Cancelled` once `stop` is set, and `HookFault` if it cannot be started.
+    They can be read inside the block.  Raises `Cancelled` once `stop` is set, and `HookFault` if it
+    cannot be started.
     """
     with tempfile.TemporaryFile() as stdin:
         stdin.write(job.stdin)
@@ -301,8 +302,11 @@ def can_sandbox(root: Path) -> bool:
 
 @cache
 def _sandboxes(root: Path) -> bool:
-    """Try it once: a directory that is removed and made again has to be empty then, the one below
-    the overlay untouched, and its neighbour hidden."""
+    """Return True if a sandbox works here, as one trial shows.
+
+    A directory that is removed and made again has to be empty then, the one below the overlay
+    untouched, and its neighbour hidden.
+    """
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="probe-", dir=root) as name:
         own = Path(name)

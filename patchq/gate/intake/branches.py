@@ -136,7 +136,10 @@ def standing(context: RepoContext) -> Iterator[dict[str, str | None]]:
 
 
 class BranchIntake:
-    """Hands in what moved.  For the thread that empties the inbox, and holds its lock."""
+    """The intake of branches that moved.
+
+    It is for the thread that empties the inbox, and holds its lock.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, Head] = {}
@@ -158,7 +161,7 @@ class BranchIntake:
             self._next = began + spent + (max(_LOOK_SECONDS, 9 * spent) if over else spent)
 
     def look(self, session: Session, seconds: float = inf) -> bool:
-        """Hand in the branches that moved; False if time was up before all were looked at."""
+        """Hand in the branches that moved; return False if time was up before."""
         until = monotonic() + seconds
         self._known = known(session.queue_root)
         try:
@@ -190,7 +193,7 @@ class BranchIntake:
                 troubles.over("branches")
 
     def _forget(self, session: Session, name: str, tips: Mapping[str, str]) -> None:
-        """Forget a branch that is gone; one that was renamed goes on under its new name.
+        """Forget a branch that is gone, or keep it under its new name.
 
         It is remembered while its batch waits: one of this name that comes back takes its place.
         """
@@ -207,7 +210,10 @@ class BranchIntake:
         self._note(session, name, None)
 
     def _has_come(self, session: Session, head: Head) -> bool:
-        """Return True if the queue has the last response: a crash, or a person, may keep it out."""
+        """Return True if the queue has the last response.
+
+        A crash, or a person, may keep it out.
+        """
         return bool(session.queue.by_source(head.source)) or self._is_in_inbox(session, head)
 
     def _is_in_inbox(self, session: Session, head: Head) -> bool:

@@ -310,7 +310,7 @@ def _is_text(change: FileChange) -> bool:
 
 
 def _parted(wanted: Iterable[FileChange], as_bytes: Collection[str]) -> Iterable[FileChange]:
-    """Yield the changes; a renamed file that is sent as bytes is deleted and created."""
+    """Yield the changes, with a rename as two if it is sent as bytes."""
     for change in wanted:
         old = change.renamed_from
         if old is None or change.path not in as_bytes or change.before == change.after:
@@ -323,9 +323,9 @@ def _parted(wanted: Iterable[FileChange], as_bytes: Collection[str]) -> Iterable
 def _misread(
     data: bytes, repo: Repository, rules: PlanRules, start: str, wanted: Sequence[FileChange]
 ) -> list[FileChange]:
-    """Return the changes that the response is not read as; all where it cannot be read.
+    """Return the changes that the response is not read as.
 
-    A change that a rule forbids is read well.
+    They are all if it cannot be read.  A change that a rule forbids is read well.
     """
     opened, tree = open_response(data), repo.tree(start)
     assert isinstance(opened, Envelope)

@@ -138,7 +138,10 @@ def _landed(session: Session, commit: str) -> bool:
 def _of_commit(
     session: Session, git: Git, commit: str, parents: Sequence[str], branch: str
 ) -> Iterator[Problem]:
-    """Yield the problems of one commit of a push; of a merge, those that no parent has."""
+    """Yield the problems of one commit of a push.
+
+    A merge has those that no parent has.
+    """
     repo = session.repo
     (info,) = repo.commits(commit, limit=1)
     yield from judge.secrets_in_words(info.message, info.author)
@@ -184,7 +187,7 @@ def _asked(
 
 
 def _engine(session: Session, scratch: ExitStack) -> Callable[[], Engine]:
-    """Return the hooks' engine: the queue's, if this user may write there (it keeps passes)."""
+    """Return the queue's hook engine if writable, which keeps passes, or another."""
     if os.access(session.queue_root / "hooks", os.W_OK | os.X_OK):
         return session.engine
     directory = scratch.enter_context(TemporaryDirectory(prefix="patchq-gate-"))

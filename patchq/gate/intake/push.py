@@ -117,7 +117,10 @@ def _seconds(value: str) -> float:
 
 
 def _lines(reader: BinaryIO) -> Iterator[bytes]:
-    """Yield what is sent until the next pause; `UsageError` where it breaks off or is too much."""
+    """Yield the lines up to the next pause.
+
+    Raises `UsageError` where they break off or are too much.
+    """
     limit = _MOST_BYTES
     while (length := _length(reader.read(4))) != 0:
         limit -= length

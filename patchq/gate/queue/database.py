@@ -121,7 +121,10 @@ class Database(ABC):
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[None]:
-        """Commit what the block changes as a whole; inside another one it is part of that."""
+        """Commit what the block changes as a whole.
+
+        Inside another transaction it is part of that.
+        """
 
     @abstractmethod
     def flush(self) -> None:
@@ -178,7 +181,7 @@ class KnownBatches:
         return spool.report(self._paper(id, "report"))
 
     def body(self, id: str) -> bytes | None:
-        """Return the response of a batch, byte for byte; None if it was refused unread."""
+        """Return the response of a batch, or None if it was refused unread."""
         return self._paper(id, "body") if self._paper(id, "report") else None
 
     def by_source(self, sha256: str) -> Sequence[str]:
@@ -229,7 +232,7 @@ class KnownBatches:
             last = rows[-1][1]
 
     def ended(self, id: str) -> float | None:
-        """Return the time of a batch's verdict or later state; None for one without a verdict."""
+        """Return the time of a batch's verdict or later state, or None."""
         return self._column(id, "case state when 'ended' then ended end")
 
     def past(self, id: str) -> Past | None:

@@ -42,7 +42,7 @@ _UNREAD = Problem("response.incomplete", "the response was not read, or is lost"
 
 
 class StoreQueue(QueueEngine):
-    """The queue under `root`, which `spool.create` made; a place that is not there is empty.
+    """The queue under `root`, which `spool.create` made, or an empty one.
 
     `settle_seconds`: how long an entry must stay unchanged where its writers cannot be seen.
     `response_bytes`: larger responses are not read.  `is_known` tells whether the repository knows
@@ -258,7 +258,10 @@ class StoreQueue(QueueEngine):
             )
 
     def _show(self, numbers: Sequence[int]) -> None:
-        """Write, or remove, the files of these rows; one that fails is left to the next start."""
+        """Write or remove the files of these rows.
+
+        A row that fails is left to the next start.
+        """
         failed = None
         for number in dict.fromkeys(numbers):
             try:

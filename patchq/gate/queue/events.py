@@ -117,9 +117,9 @@ def _event(row: Row) -> Event:
 
 
 class Events:
-    """The events of the queue at `root` behind the id `since`; None: those that come from now on.
+    """The events of the queue at `root` after the event `since`.
 
-    It makes no store.
+    Without it, those that come from now on.  It makes no store.
     """
 
     def __init__(self, root: Path, since: str | None = None) -> None:
@@ -136,7 +136,7 @@ class Events:
         return f"{self._seen:016x}"
 
     def read(self, most: int | None = None) -> list[Event]:
-        """Return the events since the last call, the oldest first; the first `most` of them."""
+        """Return the first `most` events since the last call, oldest first."""
         database = self._open()
         if database is None:
             return []

@@ -1,4 +1,4 @@
-"""The way in: what waits in the inbox, in which order, and whether it is complete.
+"""Entries of the inbox: their order, and their completeness.
 
 Nothing in it is trusted: an entry may be a link, a pipe, a sparse file of a terabyte, or change
 under our hands.  One scan feeds many claims, and the events that announce files are hints only.
@@ -82,7 +82,7 @@ class Inbox:
         self._unsettled: dict[str, tuple[Mark, float]] = {}
 
     def complete(self) -> Iterator[str]:
-        """The names of complete entries: what is left of the last scan, then those of one more."""
+        """Yield the names of complete entries, from the last scan and a new one."""
         yield from self._drain()
         self._scan()
         yield from self._drain()
@@ -179,7 +179,10 @@ def _age(entry: os.DirEntry[str]) -> tuple[int, str] | None:
 
 
 def free_names(name: str, token: str) -> Iterator[str]:
-    """Names to try for a response, all of which the inbox looks at; the last one is free."""
+    """Yield names to try for a response, of which the last is free.
+
+    The inbox looks at all of them.
+    """
     plain = name.replace("/", "_").replace("\0", "_").lstrip(".") or "response"
     if ignored(plain):
         plain += ".txt"
@@ -199,10 +202,10 @@ Snapshot = tuple[bytes, int, Problem | None]  # bytes, the size that is claimed,
 
 
 def snapshot(folder: int, name: str, limit: int) -> Snapshot:
-    """Read an entry that was taken out of the inbox: at most `limit` bytes, all of one moment.
+    """Read at most `limit` bytes of an entry taken out of the inbox.
 
-    A source that changes meanwhile is read again, a few times.  Raises FileNotFoundError when
-    there is none.
+    They are all of one moment.  A source that changes meanwhile is read again, a few times.  Raises
+    FileNotFoundError when there is none.
     """
     for attempt in range(_COPY_TRIES):
         if attempt:

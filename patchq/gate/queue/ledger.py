@@ -68,7 +68,7 @@ class QueueEngine(KnownBatches, ABC):
 
     @abstractmethod
     def release(self, fault: Fault | None = None) -> None:
-        """Leave the lock and unfinished claims to the next; `fault` is why, for who asks."""
+        """Leave the lock and unfinished claims to the next, with the `fault`, if any."""
 
     @abstractmethod
     def close(self) -> None:
@@ -88,7 +88,10 @@ class QueueEngine(KnownBatches, ABC):
 
     @abstractmethod
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
-        """Put a response into the inbox, complete when it is seen; return its name there."""
+        """Put a response into the inbox, and return its name there.
+
+        It is complete when it is seen.
+        """
 
     @abstractmethod
     def sync(self, *places: Path) -> None:
@@ -137,9 +140,10 @@ class QueueEngine(KnownBatches, ABC):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Commit what the block changes as a whole; inside another one it is part of that.
+        """Commit what the block changes as a whole.
 
-        `Busy` and `LaneLost` concern one of the claims: what came before them is there.
+        Inside another one it is part of that.  `Busy` and `LaneLost` concern one of the claims:
+        what came before them is there.
         """
         if self._is_writing:
             yield
@@ -215,7 +219,10 @@ class QueueEngine(KnownBatches, ABC):
             self._own.add(claim.token)
 
     def recover(self) -> list[Claim]:
-        """Return claims that a dead owner left, oldest first; only while the lock is held."""
+        """Return the claims that a dead owner left, oldest first.
+
+        Only for the holder of the lock.
+        """
         me = self._me()
         found = self._claims(f"{OPEN} and {NOT_MINE}", but=self._own, me=me)
         claims = list(filter(self.serves, found))
@@ -257,7 +264,10 @@ class QueueEngine(KnownBatches, ABC):
         return [_claim(row, papers[row[0]]) for row in rows]
 
     def reserve(self, claim: Claim, wanted: str) -> str:
-        """Return a new id, `wanted` or `-2`, `-3`, … behind it; the same claim has the same id."""
+        """Return a new id for a claim, `wanted` or `-2`, `-3`, … behind it.
+
+        The same claim has the same id.
+        """
         if not valid(wanted):
             raise ValueError(f"not an id: {wanted!r}")
         id = wanted
@@ -337,9 +347,9 @@ class QueueEngine(KnownBatches, ABC):
             self._put(number, **papers)
 
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
-        """Give the verdict: the claim is gone, and its files appear, the JSON report last.
+        """Publish the verdict, which ends the claim and makes its files appear.
 
-        Repeating it after a crash gives the same files.
+        The JSON report is the last of them.  Repeating it after a crash gives the same files.
         """
         with self.together():
             number, event = self._change(
@@ -404,7 +414,10 @@ class QueueEngine(KnownBatches, ABC):
     def _record(
         self, number: int, event: int, report: Report, page: str, before: Report | None, over: str
     ) -> None:
-        """Keep a report and its page, and its event; papers of the kinds that are over go."""
+        """Store a report with its page and event, and delete papers no longer needed.
+
+        `over` lists their kinds.
+        """
         if events.differs(before, report):
             events.add_verdict(self.store, report, event, before)
         self.store.run(

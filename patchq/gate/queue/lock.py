@@ -48,9 +48,10 @@ _ASKED_SECONDS = 0.05  # for as long as a process that only asks may hold it
 
 
 class Owner(Struct, frozen=True):
-    """The holder of the lock, by its own word; `since` is in seconds since the epoch.
+    """The holder of the lock, by its own word.
 
-    Fields are None where the file was read in the moment before it was written.
+    `since` is in seconds since the epoch.  Fields are None where the file was read in the moment
+    before it was written.
     """
 
     pid: int | None = None
@@ -179,7 +180,7 @@ class _Work(Struct):
 
 @dataclass
 class Hand:
-    """This process's work, in one small file; it has the lock of the queue at `root`.
+    """The work of this process, the lock's holder, in one small file.
 
     A file that cannot be written is left out, since the work does not need it.
     """

@@ -22,7 +22,10 @@ from patchq.gate.report.schema import Report
 
 
 class BatchFiles(Struct, frozen=True):
-    """The files of a batch; `body` is None for a response that was not read, whose entry moves."""
+    """The files of a batch.
+
+    `body` is None for a response that was not read, whose entry moves.
+    """
 
     token: str
     name: str
@@ -110,7 +113,10 @@ class Outbox:
                 yield folder.path / name
 
     def paths(self, batch: BatchFiles) -> list[Path]:
-        """Return where the files of a batch are; of one that was not read, where its entry is."""
+        """Return the places of a batch's files.
+
+        A response that was not read has its entry's place.
+        """
         body = self._place(batch).path / f"{batch.id}{extension(batch.name)}"
         return [body, *(folder.path / name for folder, name, _ in self.files(batch))]
 

@@ -20,9 +20,9 @@ _MOST = 10_000
 
 
 class Shelf(Struct, frozen=True):
-    """Values of one kind in the store of the queue at `root`; beyond `most`, the oldest go.
+    """Values of one kind in the store of the queue at `root`.
 
-    What cannot be read or written is left out, unless `strict`.
+    Beyond `most`, the oldest go.  What cannot be read or written is left out, unless `strict`.
     """
 
     root: Path
@@ -71,7 +71,10 @@ class Shelf(Struct, frozen=True):
 
 
 class Trouble(Struct, frozen=True):
-    """A thing that does not work, why, and the cure; `since` in seconds since the epoch."""
+    """A thing that does not work, with the reason and the cure.
+
+    `since` is in seconds since the epoch.
+    """
 
     what: str
     message: str
@@ -108,7 +111,7 @@ class Troubles:
 
 
 class Marks(Struct, frozen=True):
-    """Marks of one kind that a person made: files that they have viewed, drafts of comments."""
+    """Marks of one kind by people, such as viewed files or draft comments."""
 
     root: Path
     person: str

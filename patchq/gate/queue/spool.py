@@ -54,8 +54,7 @@ _TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)\..+", re.DOTALL)
 
 
 def disk_faults(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorates whatever touches the queue's files: an unexpected OSError becomes the fault that it
-    is."""
+    """Decorate a function to raise an unexpected OSError as its fault."""
 
     @wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -135,7 +134,7 @@ class Folder:
         return sorted(os.listdir(self.fd))
 
     def status(self, name: str) -> os.stat_result | None:
-        """Return the status of an entry or a link itself; None where there is none."""
+        """Return the status of an entry or a link itself, or None."""
         try:
             return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
@@ -159,7 +158,7 @@ class Folder:
             os.unlink(name, dir_fd=self.fd)
 
     def move(self, name: str, target: Folder, new: str) -> bool:
-        """Rename from this folder into another; false where it is not there, or not to be had."""
+        """Rename into another folder; return False if the entry cannot be had."""
         folders = self.fd, target.fd
         try:
             os.rename(name, new, src_dir_fd=folders[0], dst_dir_fd=folders[1])
@@ -182,7 +181,7 @@ def refuse_network(root: Path) -> None:
 
 
 def file_system(path: Path) -> str:
-    """Return the kernel's name for the type of the file system; empty where it has none."""
+    """Return the kernel's name for the type of the file system, or ""."""
     with suppress(OSError):
         device = path.stat().st_dev
         for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
@@ -194,8 +193,11 @@ def file_system(path: Path) -> str:
 
 @disk_faults
 def create(root: Path, readers: int | None = None, sharers: int | None = None) -> None:
-    """Make the queue's directories; safe to repeat.  The group `readers` may read reports, and
-    only the owner; `sharers` is the group of a repository that is shared."""
+    """Make the queue's directories, if they are missing.
+
+    The group `readers` may read reports, and only the owner; `sharers` is the group of a repository
+    that is shared.
+    """
     for name in PUBLIC:
         make_directory(root / name)
     for path in (root, *(root / name for name in PUBLIC)):
@@ -235,7 +237,7 @@ def read_up_to(fd: int, size: int) -> bytes:
 
 
 def set_aside(root: Path, *paths: Path) -> Path:
-    """Move entries of the queue into one folder of damaged/; return where the last one is."""
+    """Move entries into one folder of damaged/; return the last one's new place."""
     folders = map(root.joinpath("damaged").joinpath, chain([""], map(str, count(2))))
     folder = next(
         folder for folder in folders if not any(os.path.lexists(folder / at.name) for at in paths)
@@ -255,7 +257,7 @@ def encode(value: Struct | Mapping[str, Any]) -> bytes:
 
 
 def decode(data: bytes | None) -> dict[str, Any] | None:
-    """The object that the JSON says; None when there is none, or a torn one."""
+    """Return the object in the JSON, or None for none or a torn one."""
     try:
         value = json.loads(data or b"")
     except ValueError:
@@ -264,7 +266,7 @@ def decode(data: bytes | None) -> dict[str, Any] | None:
 
 
 def report(data: bytes | None) -> Report | None:
-    """Return the report that the JSON says; None when there is none, or it is not a whole one."""
+    """Return the report in the JSON, or None if it is not whole."""
     try:
         return convert(decode(data), Report)
     except ValidationError:
@@ -272,7 +274,7 @@ def report(data: bytes | None) -> Report | None:
 
 
 class Tokens:
-    """Names for claims: unique on this machine, and in the order in which they were made."""
+    """Names for claims, unique on this machine and in order of creation."""
 
     _last = 0
 
@@ -314,6 +316,9 @@ def extension(name: str | None) -> str:
 
 
 def digest(*parts: str) -> str:
-    """A name for texts in their order, 64 hexadecimal digits; no two lists of texts share it."""
+    """Return a name for the texts, in 64 hexadecimal digits.
+
+    No other list of texts shares it.
+    """
     text = "\0".join(f"{len(part)}:{part}" for part in parts)
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

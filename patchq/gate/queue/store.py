@@ -48,7 +48,10 @@ class Damaged(DiskFault):
 
 
 class Store(Database):
-    """The store beside the queue at `root`; in memory where there is no such place."""
+    """The store beside the queue at `root`, or one in memory.
+
+    That is where there is no such place.
+    """
 
     def __init__(self, root: Path | None) -> None:
         self.root = root
@@ -237,7 +240,7 @@ def _connection(place: str) -> sqlite3.Connection:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return what is under the name: its device and inode; None where there is nothing."""
+    """Return the device and inode of a path, or None."""
     with contextlib.suppress(OSError):
         found = os.lstat(path)
         return found.st_dev, found.st_ino
@@ -263,7 +266,10 @@ def there(root: Path) -> Store | None:
 
 
 def ask(root: Path, statement: str, **values: object) -> list[Row]:
-    """Return the rows of one statement; none where there is no store beside the queue at `root`."""
+    """Return the rows of one statement, or none without a store.
+
+    The store is that beside the queue at `root`.
+    """
     store = there(root)
     return store.all(statement, **values) if store else []
 

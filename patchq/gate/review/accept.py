@@ -243,9 +243,10 @@ def run(
     *,
     fail_fast: bool = False,
 ) -> dict[str, Decided] | None:
-    """Land what has boarded for a target; return what became of each, None if another process does.
+    """Land what has boarded for a target, and return the outcomes.
 
-    With `fail_fast`, the first of `own` that is left out takes the others with it.
+    None if another process does.  With `fail_fast`, the first of `own` that is left out takes the
+    others with it.
     """
     fd = running.hold(session.queue_root, target)
     if fd is None:
@@ -383,7 +384,7 @@ class Train:
     # ------------------------------------------------------------ what becomes of them
 
     def land(self, members: Sequence[Member]) -> bool:
-        """Move the target over the members; False if it, or one of their branches, has moved."""
+        """Move the target over the members; return False if a branch has moved."""
         session, who = self.session, self.session.identity()
         first, last = members[0].decision, members[-1].decision
         flush(session)
@@ -433,7 +434,10 @@ class Train:
 
 
 def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
-    """Return what `accept` of these edits would land now; nothing is written, no hook runs."""
+    """Return what `accept` of these edits would land now.
+
+    Nothing is written, and no hook runs.
+    """
     decide.refresh(session, decides=False)
     report = decide.waits(session, id)
     _, branch = decide.tips(session, report)

@@ -54,7 +54,10 @@ class Work(Struct, frozen=True):
 
 
 def ahead(context: Session) -> dict[str, Any]:
-    """Return what is being written, each with its overlaps; as `status --ahead --json` has it."""
+    """Return the unfinished work, each with its overlaps.
+
+    `status --ahead --json` prints it.
+    """
     repo = context.repo
     tip = context.branches.tip(context.target) if context.target else None
     if tip is None:
@@ -171,7 +174,7 @@ def _there(repo: Repository, place: Path) -> str | None:
 
 
 def _overlaps(repo: Repository, work: Work, others: Sequence[Change]) -> Iterator[dict[str, Any]]:
-    """Yield where the work touches what others do; what both have made the same is none."""
+    """Yield the overlaps of the work with others, but for equal changes."""
     for other in others:
         if other.id == work.proposed:
             continue

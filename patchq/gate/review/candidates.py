@@ -1,4 +1,4 @@
-"""A proposal, decided on once more: its response, what it would land, what keeps it from that."""
+"""A proposal decided again: its response, what lands, and the obstacles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from patchq.gate.report.schema import IDLE, CommittedReport, Report
 
 
 def choice_of(report: CommittedReport) -> Choice:
-    """Return the choice by which a batch was taken: its base, and the edits not left out.
+    """Return the choice of a batch: its base, and the edits not left out.
 
     Raises `UsageError` if the report has no room for all of them, and so does not say.
     """
@@ -47,7 +47,10 @@ def choice_of(report: CommittedReport) -> Choice:
 
 
 def claim_of(report: Report, session: Session) -> Claim:
-    """The response of a batch, to be decided on again; `Fault` if the queue has lost it."""
+    """Return the response of a batch, to decide on it again.
+
+    Raises `Fault` if the queue has lost it.
+    """
     body = session.queue.body(report.id)
     if body is None:
         raise Fault(
@@ -59,7 +62,7 @@ def claim_of(report: Report, session: Session) -> Claim:
 
 
 class Member(Struct, frozen=True):
-    """A proposal of a train: its report, the tip of its branch, and the commit that lands."""
+    """A proposal of a train: its report, branch tip and landing commit."""
 
     report: CommittedReport
     branch: str
@@ -160,7 +163,10 @@ _CURES = {"worktree.dirty": "commit or stash them", "target.busy": "finish or ab
 
 
 def obstacles(decision: Decision, again: str) -> tuple[Problem, ...]:
-    """Return what keeps the change from landing now, as errors; `again` is how to try once more."""
+    """Return the errors that keep the change from landing now.
+
+    `again` is the way to try once more.
+    """
     if decision.state == "applied":
         return ()
     if decision.state == "duplicate":

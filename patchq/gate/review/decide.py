@@ -39,7 +39,10 @@ class Decided(Struct, frozen=True):
 
 
 def tips(session: Session, report: CommittedReport) -> tuple[str, str]:
-    """Return the tips of the target and the proposal's branch; `UsageError` where one is gone."""
+    """Return the tips of the target and the proposal's branch.
+
+    Raises `UsageError` where one is gone.
+    """
     names = report.target, records.branch(report.id)
     target, branch = map(session.branches.tip, names)
     if target is None or branch is None:
@@ -127,11 +130,10 @@ def waits(session: Session, id: str) -> CommittedReport:
 
 
 def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[bytes, str, Choice]:
-    """The response of a batch, its name, and how it is to be taken: but for the edits `without` and
-    what needs them.
+    """Return the response of a batch, its name, and the choice for it.
 
-    `UsageError` for a batch that landed or goes on by itself, and where the queue has lost the
-    response.
+    The choice leaves out the edits `without` and what needs them.  Raises `UsageError` for a batch
+    that landed or goes on by itself, and where the queue has lost the response.
     """
     report, origin = from_git.find(session, id)
     if origin:

@@ -126,8 +126,11 @@ _FAULT = ("code", "message", "hint", "exit_status", "retryable")
 
 
 def carry_out(session: Session, words: Mapping[str, Any], *, again: bool) -> Mapping[str, Any]:
-    """Do what the words say, perhaps once more; the answer, which may be a fault that concerns this
-    alone.  `errors.InDoubt` goes up: what was pushed is to be recovered first."""
+    """Carry out a command, perhaps once more, and return the answer.
+
+    That may be a fault that concerns this command alone.  `errors.InDoubt` goes up: what was pushed
+    is to be recovered first.
+    """
     try:
         errand = convert(words, Errand)
     except ValidationError:

@@ -32,7 +32,10 @@ FROM_GIT_NOTE = "from git alone: its report is not in the queue"
 
 
 def find(context: RepoContext, id: str) -> tuple[Report, str]:
-    """Return a report, and its origin if that is not the queue; `UsageError` for an unknown id."""
+    """Return a report, and its origin if that is not the queue.
+
+    Raises `UsageError` for an unknown id.
+    """
     if report := context.queue.load(id):
         return report, ""
     if known := reports(context, [id]):
@@ -168,7 +171,10 @@ def _decided(context: RepoContext, id: str, note: Note | None) -> Moment | None:
 
 
 def _targets(context: RepoContext, commits: set[str]) -> dict[str, str]:
-    """The branch that each commit is on: the configured target, or another one that may be."""
+    """Return the target branch of each commit.
+
+    That is the configured target, or another branch that may be one.
+    """
     found: dict[str, str] = {}
     targets = history.targets(context) if commits else ()  # some ref may be unreadable
     names = sorted(targets, key=lambda name: name != context.target)

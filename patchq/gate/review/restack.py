@@ -85,9 +85,9 @@ class _Looked:
     """The refs on which the place of each proposal depended when it was last looked at."""
 
     def moved(self, there: Board, *, rest: bool) -> list[str]:
-        """Return the proposals to look at: those of which only the target moved come last.
+        """Return the proposals to look at.
 
-        Without `rest`, they are left out.
+        Those of which only the target moved come last, and are left out without `rest`.
         """
         places = {id: self.place(there, id) for id in self.refs}
         todo = [id for id, place in places.items() if self.settled.get(id) != place]
@@ -275,9 +275,10 @@ def _step(report: CommittedReport, session: Session) -> _Step | None:
 
 
 def _decided(report: CommittedReport, session: Session, choice: Choice) -> Decision:
-    """Return the change where it is to stand; raises `Fault` if its response is lost.
+    """Return the decision on the change in its new place.
 
-    The judges in this process are asked; the verdicts of other hooks stay with its tree.
+    Raises `Fault` if its response is lost.  The judges in this process are asked; the verdicts of
+    other hooks stay with its tree.
     """
     decision = process(claim_of(report, session), session, Tips(session), choice)
     if report.stands_on and decision.commit:
@@ -301,7 +302,7 @@ def _on_new_ground(decision: Decision, session: Session) -> Decision:
 
 
 def _made_again(report: Report, decision: Decision, commit: str) -> Report:
-    """The report on the batch as it was made again; what came of its delivery stays."""
+    """Return the report on the rebuilt batch, with the outcome of its delivery."""
     again = decision.report()
     new = {run.id for run in again.hooks}
     codes = {problem.code for problem in again.problems}

@@ -38,9 +38,10 @@ _MOST = 10**6
 
 
 class Revert(Struct, frozen=True, tag_field="verb", tag="revert"):
-    """Take a change that landed back; `tell` gets the report on the change that does it.
+    """Revert a change that landed.
 
-    The outcome is the first change as it is then, or why nothing was done.
+    `tell` gets the report on the change that does it.  The outcome is the first change as it is
+    then, or why nothing was done.
     """
 
     ends: ClassVar = "reverted"
@@ -167,7 +168,10 @@ def _start(session: Session, id: str, commit: str) -> str | Problem:
 
 
 def _for_what_was_there(session: Session) -> Session:
-    """The same gate without its doubts about new text: what comes back stood there before."""
+    """Return the same gate without doubts about new text.
+
+    All that comes back was there before.
+    """
     config = session.config
     relaxed = {
         "validate_": replace(config.validate_, elision=False, syntax=False),

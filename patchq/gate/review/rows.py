@@ -140,7 +140,7 @@ class Row(Struct, frozen=True):
 
 
 class FileRows(Struct, frozen=True, dict=True):
-    """One file's change, and the edits that it comes from; a binary file has no rows."""
+    """One file's change and its edits, without rows for a binary file."""
 
     change: FileChange
     hunks: Sequence[LineHunk]
@@ -309,7 +309,10 @@ class _Owners:
         return tuple(over or [id for _, id in near] or self._others)
 
     def each(self, places: Sequence[Place], first: int, end: int) -> Iterator[tuple[str, ...]]:
-        """The edits of each row of a run; a new line goes with the old one before it."""
+        """Yield the edits of each row of a run.
+
+        A new line goes with the old one before it.
+        """
         ids = self._of(first, end)
         if len(ids) < 2:
             yield from (ids for _ in places)
@@ -331,8 +334,11 @@ class _Owners:
 
 
 def _places(old: Sequence[bytes], new: Sequence[bytes], a0: int, b0: int) -> Iterator[Place]:
-    """The old and new lines of a run, side by side: those that are alike, in their order, and
-    between them one beside the other as they come."""
+    """Yield the old and new lines of a run, side by side.
+
+    Lines that are alike are pairs, in their order; between them come the others one beside the
+    other.
+    """
     pairs = _alike(old, new) if 1 < len(old) * len(new) <= _MOST_PAIRS else []
     at, there = 0, 0
     for i, j in [*pairs, (len(old), len(new))]:
@@ -364,15 +370,21 @@ def _alike(old: Sequence[bytes], new: Sequence[bytes]) -> list[Lines]:
 
 
 def _shared(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return the share of words that two lines have in common; 0 if it is too small."""
+    """Return the share of words that two lines have in common.
+
+    It is 0 if it is too small.
+    """
     most = max(len(one), len(other))
     share = len(one & other) / most if most else 0.0
     return share if share >= _ALIKE else 0.0
 
 
 def word_marks(old: str, new: str) -> tuple[tuple[Lines, ...], tuple[Lines, ...]]:
-    """The words (first character and end) that only one of two lines has; none where they have too
-    little in common, and differ as a whole."""
+    """Return the words that only one of two lines has.
+
+    Each is (first character, end).  There are none where the lines have too little in common, and
+    differ as a whole.
+    """
     if old == new or max(len(old), len(new)) > _MARKED:
         return (), ()
     ours, theirs = _WORDS.findall(old), _WORDS.findall(new)

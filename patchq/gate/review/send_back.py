@@ -180,7 +180,10 @@ class SendBack(Struct, frozen=True, tag_field="verb", tag="send-back"):
 
 
 class Discuss(Struct, frozen=True, tag_field="verb", tag="discuss"):
-    """Resolve the thread of a comment, or reply to it, which opens it again; `by` is who does."""
+    """Resolve the thread of a comment, or reply to it.
+
+    A reply opens it again; `by` is who does.
+    """
 
     ends: ClassVar = None
     id: str

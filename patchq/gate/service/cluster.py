@@ -65,7 +65,7 @@ def feeder_name(root: Path) -> str:
 
 
 def migrate(config: Config) -> tuple[int, list[str], str]:
-    """Bring the tables to this version; return that, the steps that it took, and a summary."""
+    """Bring the tables to this version; return it, the steps, and a summary."""
     named = database_of(config)
     from patchq.gate.queue.database import VERSION
     from patchq.gate.queue.postgres.database import DatabaseServer, migrate, whereabouts

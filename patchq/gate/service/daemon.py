@@ -135,10 +135,10 @@ def _fetch(session: Session, within: float = 0.0) -> None:
 
 
 class Followers:
-    """Proposals that follow their targets: a piece at a time, so that no response waits.
+    """Proposals that follow their targets, a piece at a time.
 
-    While responses come, that takes a tenth of the time, and what only follows its target is
-    left until there is a pause: the next response may move the target again.
+    So no response waits.  While responses come, that takes a tenth of the time, and what only
+    follows its target is left until there is a pause: the next response may move the target again.
     """
 
     def __init__(self) -> None:

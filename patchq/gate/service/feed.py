@@ -108,7 +108,10 @@ class Feeder(Service):
         self._rest = min(2 * self._rest, _LONGEST_REST)
 
     def lose(self, fault: Fault) -> None:
-        """Enter everything anew once the database is back: nothing is certain to be in it."""
+        """Enter everything anew once the database is back.
+
+        Nothing is certain to be in it.
+        """
         self._entered.clear()
         if not self._away:
             _LOG.warning("%s; it is tried again", fault.message)
@@ -196,7 +199,7 @@ class Feeder(Service):
         return claim
 
     def _follow(self, change: RowChange) -> bool:
-        """Keep a later state; return false for the same one again, as after a crash."""
+        """Store a later report; return True if its state is another one."""
         queue, report = self.session.queue, change.report
         before = queue.load(report.id)
         if before is None or before == report:

@@ -57,7 +57,7 @@ def work(
     name: str | None,
     lanes: Sequence[str] | None,
 ) -> int:
-    """Serve the lanes in this clone until a signal ends it; return the exit code.
+    """Serve the lanes in this clone until a signal; return the exit code.
 
     The places are the home of the configuration's paths, and the queue.
     """

@@ -33,7 +33,10 @@ def port_of(text: str, flag: str) -> int:
 
 
 def bound(port: int) -> socket.socket:
-    """Return a socket of the port, or of a free one for 0; `UsageError` where it is taken."""
+    """Return a socket of the port, or of a free one for 0.
+
+    Raises `UsageError` if the port is taken.
+    """
     own = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -206,8 +206,11 @@ class Service(ABC):
             self.ends.close()
 
     def drain(self) -> None:
-        """Work off what waits.  A file that is still being written is waited for as long
-        as a quiet one takes to count as complete, and no longer."""
+        """Work off what waits.
+
+        A file that is still being written is waited for as long as a quiet one takes to count as
+        complete, and no longer.
+        """
         quiet_until = monotonic() + self.session.config.queue.settle_seconds + 1
         while not self.control.stop:
             self.upkeep.bound()

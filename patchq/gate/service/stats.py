@@ -154,8 +154,10 @@ class MetricsFile:
         self._warned = False
 
     def write(self, counts: Mapping[Key, float], gauges: Mapping[str, float | None]) -> None:
-        """Replace the file by the sums, and the value of each of `_GAUGES`.  Its directory must be
-        there."""
+        """Replace the file by the sums and the gauges' values.
+
+        Its directory must exist.
+        """
         content = "".join(f"{line}\n" for line in _lines(counts, gauges))
         if content == self._written and self.path.exists():
             return

@@ -19,9 +19,10 @@ _PAUSE_SECONDS = 0.02
 
 
 def stop(root: Path, say: Callable[[str], None], *, now: bool) -> int | None:
-    """Ask the process to end, and return its id once it has; None where none works.
+    """Ask the process to end, and return its id, or None without one.
 
-    `say` gets what it works on, after a while and as often as that changes.
+    It returns once the process has ended.  `say` gets what it works on, after a while and as often
+    as that changes.
     """
     until = time.monotonic() + _WAIT_SECONDS
     owner = lock_owner(root)

@@ -143,7 +143,7 @@ class Upkeep:
             self._repo.renew()
 
     def idle(self, session: Session, *, last: bool = False) -> None:
-        """Do a piece of what there is to do; the last one writes the numbers."""
+        """Do a piece of the upkeep; the `last` one always writes the numbers."""
         over = self._remove_old(session)
         if last or monotonic() - self._wrote >= _WRITE_SECONDS:
             self._write(session)
@@ -198,7 +198,10 @@ def _is_finished(session: Session, id: str) -> bool:
 
 
 def _counts_from(queue: QueueEngine, now: float) -> float:
-    """Return since when files have become older: since the clock was last set far ahead."""
+    """Return the time since which files have aged.
+
+    That is since the clock was last set far ahead.
+    """
     seen = float(queue.store.recall("clock.seen") or now)
     begun = float(queue.store.recall("clock.from") or 0.0)
     begun = now if now - seen > _LEAP else min(begun, now)

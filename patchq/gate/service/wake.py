@@ -116,7 +116,7 @@ class Doorbell:
                 os.close(fd)
 
     def _watch(self) -> bool:
-        """See to it that the directory of that name is watched; True if it was not."""
+        """Watch the directory of that name; return True if it was not watched."""
         if self.polling:
             return False
         now = identity(self._inbox)

@@ -30,14 +30,15 @@ PAUSE_SECONDS = 1.0
 
 
 class BranchMove(Struct, frozen=True):
-    """A branch (short name) from `old` (None: there is none) to `new` (None: it goes).
+    """The move of a branch from the commit `old` to `new`.
 
-    Moves of one branch follow each other in their order.  A `new` that is staged is durable once
-    what was written before is flushed.  `through` are the commits on the way, each with its line of
-    the log.  `touched` are the paths that differ, if it is known that no others do; see
-    `worktree.Follow`.  `behind` is the branch whose end it is built on, as that is after the moves
-    before this one: it is not made where one of these was not.  `cut` ends a wait for
-    others who hold it, and with `backup` a work tree that follows keeps copies of its files.
+    The branch has its short name.  Without an `old` it is created, without a `new` deleted.  Moves
+    of one branch follow each other in their order.  A `new` that is staged is durable once what was
+    written before is flushed.  `through` are the commits on the way, each with its line of the log.
+    `touched` are the paths that differ, if it is known that no others do; see `worktree.Follow`.
+    `behind` is the branch whose end it is built on, as that is after the moves before this one: it
+    is not made where one of these was not.  `cut` ends a wait for others who hold it, and with
+    `backup` a work tree that follows keeps copies of its files.
     """
 
     branch: str
@@ -61,12 +62,12 @@ class BranchMove(Struct, frozen=True):
 
 
 class Moved(Struct, frozen=True):
-    """The outcome of a move: it was made; or it was not, for a `fault`, or, without one, since the
-    branch or a work tree on it is not as it was, so that the batch has to be decided anew.
+    """The outcome of a move, with the `fault` that kept it from being made.
 
-    `landed` are its commits that are on the branch though not by this move, each with the commit
-    there: another process, which had the same batch in hand, made that.  `unsure` are the paths
-    that were in the way in a work tree.
+    Without a fault, the branch or a work tree on it had changed, so the batch has to be decided
+    anew.  `landed` are its commits that are on the branch though not by this move, each with the
+    commit there: another process, which had the same batch in hand, made that.  `unsure` are the
+    paths that were in the way in a work tree.
     """
 
     made: bool
@@ -93,12 +94,14 @@ class Branches:
         self._rests_until = 0.0
 
     def refresh(self, lanes: Collection[str] | None = None, within: float = 0.0) -> None:
-        """Learn what others did to these branches and to all proposals (None: to all branches; so
-        it is at first, whatever is asked for), unless all were known within the last `within`
-        seconds; `errors.Unreachable` where it cannot be learnt."""
+        """Read the tips of these branches and of all proposals anew.
+
+        None: of all branches, as always at first.  Tips that are known for less than `within`
+        seconds are kept.  Raises `errors.Unreachable`.
+        """
 
     def tip(self, branch: str) -> str | None:
-        """The commit at which a branch ends, as far as it is known; None where there is none."""
+        """Return the last known commit of a branch, or None."""
         return self._repo.branch_tip(branch)
 
     def tips(self, prefix: str) -> dict[str, str]:

@@ -34,8 +34,10 @@ def pack(repo: Repository, commit: str) -> bytes:
 
 
 def unpack(repo: Repository, parcel: bytes) -> str | None:
-    """The id of the commit, which is in memory now (`Repository.write_objects`); None where a
-    parent is not here.  `RepositoryFault` where it comes to another commit."""
+    """Put the commit into memory, and return its id.
+
+    None if a parent is missing here.  Raises `RepositoryFault` if another commit comes of it.
+    """
     bundle = json.loads(zlib.decompress(parcel))
     raw = bundle["commit"].encode(_BYTES)
     root, *parents = referred(ObjectType.COMMIT, raw)

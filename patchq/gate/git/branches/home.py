@@ -26,7 +26,7 @@ _ANOTHER = "name the branch whose rules count: patchq init --target BRANCH"
 
 
 class Home(Struct, frozen=True):
-    """The home branch, and the remote that has it; without one, this repository has it."""
+    """The home branch, and the remote that has it, if it is not local."""
 
     branch: str
     remote: str | None = None
@@ -78,7 +78,10 @@ def _setting(file: Path, key: str) -> str | None:
 
 
 def record(repo: Repository, home: Home) -> None:
-    """Make it the home branch; it has to be there, or to be the one before the first commit."""
+    """Record the home branch.
+
+    It has to exist, or to be the branch of the first commit.
+    """
     if not is_ref_name(home.ref):
         shown = repr(home.branch) if home.branch else "an empty name"
         raise UsageError(f"{shown} cannot be the name of a branch", _ANOTHER)

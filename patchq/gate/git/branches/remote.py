@@ -260,7 +260,10 @@ class RemoteBranches(Branches):
     # ------------------------------------------------------------ pushing
 
     def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
-        """All of them by one push, or none: those that do not follow each other are lost."""
+        """Make all moves by one push, or none.
+
+        Those that do not follow each other are lost.
+        """
         chains, lost = _chains(moves)
         if self.away is not None and monotonic() < self._until:
             return [Moved(False, self.away) for _ in moves]
@@ -382,8 +385,11 @@ class RemoteBranches(Branches):
 
 
 def _chains(moves: Sequence[BranchMove]) -> tuple[list[BranchMove], list[BranchMove]]:
-    """The moves, those of one branch as a single one; and those that do not go on from the one
-    before, or stand on one that does not."""
+    """Return the moves, joined by branch, and those that cannot follow.
+
+    A move cannot follow where the one before it ended elsewhere, or where it is built on one that
+    cannot.
+    """
     chains: dict[str, BranchMove] = {}
     lost: list[BranchMove] = []
     for move in moves:
@@ -400,8 +406,10 @@ def _chains(moves: Sequence[BranchMove]) -> tuple[list[BranchMove], list[BranchM
 
 
 def _names(message: str) -> list[tuple[str, str]]:
-    """The batches that a commit's trailers name, each with its source.  Where a person squashed
-    several into one, there are as many of both, in the same order."""
+    """Return the batches that a commit's trailers name, each with its source.
+
+    Where a person squashed several into one, there are as many of both, in the same order.
+    """
     found = trailers(message)
     ids, sources = found.get("Patchq-Batch", []), found.get("Patchq-Source", [])
     return list(zip(ids, sources, strict=False))

@@ -49,7 +49,10 @@ class Copies:
         return {line.split(" ", 2)[1] for line in lines} | ({last} if last else set())
 
     def push(self, commits: Mapping[str, str | None], who: Identity) -> str | None:
-        """Move all of these copies, or none; None takes one away.  Return what is wrong."""
+        """Move all of these copies, or none, and return the error, if any.
+
+        None takes a copy away.
+        """
         moves = dict[str, tuple[str | None, str | None]]()
         for root, commit in commits.items():
             moves[records.BRANCHES + root] = self.there(root), commit

@@ -130,7 +130,7 @@ class Follow:
         return found
 
     def swap(self) -> None:
-        """The ref is about to move, and nothing can come between: the index is at `new`."""
+        """Bring the index to `new`; nothing may come between this and the ref."""
         self._copy.replace(self.checkout.gitdir / "index")
 
     def commit(self) -> None:
@@ -145,7 +145,10 @@ class Follow:
             self._free()
 
     def _begin(self) -> list[str]:
-        """Update the files and the copy; the paths that came in the way since they were clean."""
+        """Update the files and the copy, and return the paths in the way.
+
+        These were clean at the check.
+        """
         gitdir, repo, workdir = self.checkout.gitdir, self.checkout.repo, self.checkout.workdir
         files.write_all(self._lock.fd, json.dumps(sorted(self._kept)).encode() + _BEGUN)
         self._lock.flush()
@@ -195,8 +198,11 @@ class Follow:
         return left
 
     def _switch(self) -> None:
-        """Let git update files and copy.  It checks everything before it writes anything, by the
-        times in the index; only if these are stale is the content looked at."""
+        """Have git update the files and the copy.
+
+        It checks everything before it writes anything, by the times in the index; only if these are
+        stale is the content looked at.
+        """
         command = ("read-tree", "-m", "-u", "--no-recurse-submodules", self.old, self.new)
         # A git that outlives us keeps our own file flocked, so no process recovers beside it.
         keep = (self._lock.fd,)
@@ -284,10 +290,10 @@ def reserve(sizes: Mapping[Path, int]) -> ExitStack:
 
 
 def recover(repo: Repository, *, wait: float = _RECOVER_SECONDS) -> list[Path]:
-    """Finish or undo what killed owners left, as each branch says; the work trees concerned.
+    """Finish or undo the work of killed owners, and return their work trees.
 
-    Waits up to `wait` seconds for a git that outlived its owner.  What is out of reach stays locked
-    for who can see it.
+    The branch decides which.  Waits up to `wait` seconds for a git that outlived its owner.  What
+    is out of reach stays locked for who can see it.
     """
     concerned = []
     for gitdir in sorted({repo.commondir, *(repo.commondir / "worktrees").glob("*")}):
@@ -430,8 +436,11 @@ def _publish(copy: Path, checkout: Checkout) -> None:
 
 
 def _copy_index(gitdir: Path, copy: Path) -> None:
-    """With its time: git looks at the content of files that are as young as their index.  It never
-    writes into an index, so that a link will do where one can be made."""
+    """Copy the index with its time, by a link if possible.
+
+    Git looks at the content of files that are as young as their index.  It never writes into an
+    index, so that a link will do.
+    """
     for old in (copy, copy.with_name(f"{copy.name}.lock")):  # of a killed git
         old.unlink(missing_ok=True)
     if (gitdir / "index").exists():

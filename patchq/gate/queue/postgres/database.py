@@ -246,7 +246,10 @@ class DatabaseServer(Database):
 
 
 def version(connection: Connection[TupleRow]) -> int:
-    """Return the version of the tables, 0 if there are none; raise where it is another one's."""
+    """Return the version of the tables, 0 if there are none.
+
+    Raises `UsageError` for that of another patchq.
+    """
     try:
         row = connection.execute("select max(version) from migrations").fetchone()
     except errors.UndefinedTable:
@@ -290,9 +293,11 @@ def migrate(connection: Connection[TupleRow]) -> list[str]:
 
 
 def belongs(database: DatabaseServer, repo: Repository, tip: str | None) -> None:
-    """Raise `UsageError` where the tables are another repository's; note whose they are where they
-    have no owner yet.  `tip` is the default target's, if there is one.  A shallow clone cannot
-    tell."""
+    """Raise `UsageError` if the tables are another repository's.
+
+    Tables without an owner become this one's.  `tip` is the default target's, if there is one.  A
+    shallow clone cannot tell.
+    """
     if repo.shallow:
         return
     root = noted(database)

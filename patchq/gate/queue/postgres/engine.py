@@ -134,7 +134,10 @@ class PostgresQueue(QueueEngine):
         return super().recover()
 
     def claim(self, limit: int) -> list[Claim]:
-        """Take responses of own lanes; what a dead process left in a lane is recovered first."""
+        """Claim responses of own lanes.
+
+        The claims of a dead process in a lane are recovered first.
+        """
         if limit <= 0:
             return []
         me = self._me()
@@ -261,9 +264,10 @@ class PostgresQueue(QueueEngine):
         return row is not None
 
     def asked(self) -> list[tuple[int, dict[str, Any], bool]]:
-        """Take the open commands for own lanes: numbers, words, and true if one was begun before.
+        """Take the open commands for own lanes.
 
-        Each is to be answered by `done`.
+        Each has its number, its words, and True if it was begun before; each is to be answered by
+        `done`.
         """
         rows = self.store.all(
             """
@@ -306,7 +310,7 @@ class PostgresQueue(QueueEngine):
     # Waiting.
 
     def wait(self, seconds: float, bell: int | None = None) -> bool:
-        """Wait for a notice, a ring, or so many seconds; return true if there was a notice.
+        """Wait for a notice, a ring or the time; return True for a notice.
 
         Lanes in which nothing is left are free for others meanwhile.
         """
@@ -324,7 +328,7 @@ class PostgresQueue(QueueEngine):
 
 
 class RowChange(Struct, frozen=True):
-    """The report of a row as it is now: of a held batch, a verdict, or a later state."""
+    """The current report of a row, held or ended."""
 
     number: int
     token: str
@@ -372,7 +376,7 @@ class Entries(PostgresQueue):
         )
 
     def changes(self) -> list[RowChange]:
-        """Return the oldest changes that the feeder has not shown; all of them are durable."""
+        """Return the oldest changes that the feeder has not shown, all durable."""
         rows = self.store.all(
             "select number, token, change from responses where shown = 0 and feeder = :feeder"
             " and state in ('ended', 'held', 'ending') order by change limit :most",
@@ -390,7 +394,7 @@ class Entries(PostgresQueue):
         return changes
 
     def response(self, change: RowChange) -> Claim:
-        """Return what the row has for its response now; of a request, with the answer."""
+        """Return the row's response as it is now, with a request's answer."""
         [claim] = self._claims("number = :number", number=change.number)
         return claim
 

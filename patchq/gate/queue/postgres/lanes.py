@@ -66,7 +66,10 @@ class Lanes:
         )
 
     def take(self, *lanes: str) -> bool:
-        """Own one of these lanes, the first that no live process owns; return true if there is."""
+        """Own the first of these lanes that is free; return True if one is.
+
+        A lane is free if no live process owns it.
+        """
         wanted = list(filter(self.wants, lanes))
         if self._own.intersection(self.own, lanes) or self._lock_first(wanted):
             return True
@@ -134,9 +137,10 @@ class Lanes:
         return [lane for lane in lanes if lane in own or self.wants(lane)]
 
     def _end_frozen(self, lanes: Sequence[str]) -> bool:
-        """Have the server end owners of these lanes that do not beat; return true if there are any.
+        """Have the server end frozen owners of lanes; return True if there were any.
 
-        What one had in hand was not what froze it, so this is no death of its claims.
+        They do not beat any more.  What one had in hand was not what froze it, so this is no death
+        of its claims.
         """
         frozen = self._server.all(
             """
@@ -226,10 +230,10 @@ class Waking:
         self._rung, self._bell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def wait(self, seconds: float, concerns: Concerns, bell: int | None = None) -> bool:
-        """Wait for so long at most; return true if there was a notice that concerns this process.
+        """Wait for a notice that concerns this process; return True for one.
 
-        A `ring` ends it, and a descriptor `bell` that can be read.  The first wait of a connection
-        ends at once, as it did not listen before.
+        It ends after so many `seconds`, by a `ring`, and by a descriptor `bell` that can be read.
+        The first wait of a connection ends at once, as it did not listen before.
         """
         connection = self._server.connection
         if self._listens is not connection:

@@ -1,4 +1,4 @@
-"""What people ask of a cluster: its state, and commands for the owner of a lane.
+"""A cluster's state, and commands for the owner of a lane.
 
 The owner of another lane passes commands on as well, and does not wait for their answers.
 """
@@ -37,8 +37,11 @@ _WORKERS = """
 
 
 class LaneState(Struct, frozen=True):
-    """A lane: its owner in words, or None; how many responses are where; seconds since the owner's
-    last beat, and since the oldest that waits came."""
+    """A lane: its owner, the numbers of responses, and two ages in seconds.
+
+    The owner is in words, or None.  The ages are those of the owner's last beat and of the oldest
+    waiting response.
+    """
 
     lane: str
     owner: str | None
@@ -60,9 +63,12 @@ class WorkerState(Struct, frozen=True):
 
 
 class ClusterState(Struct, frozen=True):
-    """All of it; `database` has nothing secret, and `repository` is the commit with which the
-    history of the one begins whose responses these are, where anybody has noted it; `ahead` are
-    the seconds by which this machine's clock is ahead of the database's."""
+    """The state of a cluster.
+
+    `database` has nothing secret.  `repository` is the first commit of the repository's history, if
+    it is recorded.  `ahead` are the seconds by which this machine's clock is ahead of the
+    database's.
+    """
 
     database: str
     version: int

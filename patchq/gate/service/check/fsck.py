@@ -50,7 +50,10 @@ def check(session: Session) -> list[Finding]:
 
 
 def repair(session: Session) -> list[Finding]:
-    """Repair what can be repaired; return what is left.  The queue's lock is taken, and kept."""
+    """Repair what can be repaired, and return the rest.
+
+    The queue's lock is taken, and kept.
+    """
     for finding in _entries(session.queue_root):
         if finding.repair and finding.where.endswith("/lock"):
             finding.repair()
@@ -146,7 +149,10 @@ def _value(commondir: Path, name: str) -> tuple[str | None, str]:
 
 
 def _make_again(session: Session, name: str, oid: str | None) -> None:
-    """Remove a ref.  A proposal's branch is made again at once: a missing one was discarded."""
+    """Remove a ref, and make a proposal's branch again at once.
+
+    A missing branch would mean that it was discarded.
+    """
     if oid:
         refs.delete(session.repo, name, oid)
     else:
