@@ -84,7 +84,7 @@ class Section(
 
     @staticmethod
     def misfits(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield each key whose value does not fit the others, and what was expected of it."""
+        """Yield each key whose value does not fit the others, and the expectation."""
         yield from ()
 
 

@@ -1,4 +1,4 @@
-"""Work trees: which branch each has, if it can be reached, what it is busy with, what is changed.
+"""Work trees: their branches, reach, operations in progress, and changes.
 
 Each landing asks, so the answers are read from files; all but the index, which has four versions
 and two splits that only git knows.  One `git ls-files` answers for any number of paths (11 ms with

@@ -1,4 +1,4 @@
-"""Running git's own programs: with which words, where, in which environment, and for how long.
+"""Running git's own programs: their words, directory, environment and time limit.
 
 A process that git started inherits variables that say which repository and index are meant, and a
 person's shell may hold others.  So git gets an environment that is made here: of this process's

@@ -258,12 +258,12 @@ def git_script(name: str) -> Path | None:
 
 
 def judge(name: str, environ: Mapping[str, str] = os.environ) -> Judge | None:
-    """A gate hook as a function of a plan (`patchq.plan/1`, whose diff has to be whole); None for
-    every other hook.
+    """Return a gate hook as a function of a plan; None for other hooks.
 
-    It returns the lines of the refusal, empty for a pass; one that begins with `edit.secret:` says
-    that the plan's text must be quoted nowhere.  `environ` is what the hook's `env` lets through.
-    It raises `ValueError` if a variable there cannot be used.
+    The plan is a `patchq.plan/1`, whose diff has to be whole.  The function returns the lines of
+    the refusal, empty for a pass; one that begins with `edit.secret:` says that the plan's text
+    must be quoted nowhere.  `environ` is what the hook's `env` lets through.  Raises `ValueError`
+    if a variable there cannot be used.
     """
     if name not in _JUDGES:
         return None

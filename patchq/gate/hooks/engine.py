@@ -1,4 +1,4 @@
-"""Ask one hook about one candidate and read its answer, or notify one of an event.
+"""Ask one hook about a candidate, or notify one of an event.
 
 A hook runs in a slot with its work tree, and no more hooks are asked at a time than there are
 processors.
@@ -49,7 +49,10 @@ Fixed = Mapping[str, tuple[bytes, bool] | None]
 
 
 class HookInput(Struct, frozen=True):
-    """A batch and its candidate as hooks may know them, in plain values, ids in hex."""
+    """A batch and its candidate as hooks see them, in plain values.
+
+    Ids are in hex.
+    """
 
     id: str
     target: str
@@ -210,9 +213,12 @@ class Engine:
     def tell(
         self, step: Step, report: Report, kind: str, path: Path | None, where: Path, cut: Event
     ) -> HookRun:
-        """Let a hook know of an event, whose report is at `path`, or is put into a file for it; it
-        runs in the directory `where`, as a plain process; without a network if it is to have none.
-        Raises `Cancelled` once `cut` is set."""
+        """Notify a hook of an event.
+
+        `path` is the report's file; without one, the report is put into a file for the hook.  The
+        hook runs in the directory `where`, as a plain process, without a network if it is to have
+        none.  Raises `Cancelled` once `cut` is set.
+        """
         with slot(self._root / "rooms", self._store) as own:
             if path is None:
                 path = own.room / f"{report.id}.report.json"
@@ -268,7 +274,7 @@ def _as_run(step: Step, end: HookExit) -> HookRun:
 
 
 def _verdict(step: Step, message: str, warm: Slot, end: HookExit) -> Verdict:
-    """Return the meaning of the end of a hook that saw the commit with this message.
+    """Return the meaning of a hook's end, for the commit with this message.
 
     Raises `HookFault` if it was not started at all."""
     run = _as_run(step, end)

@@ -88,10 +88,7 @@ class QueueEngine(KnownBatches, ABC):
 
     @abstractmethod
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
-        """Put a response into the inbox, and return its name there.
-
-        It is complete when it is seen.
-        """
+        """Put a whole response into the inbox, and return its name there."""
 
     @abstractmethod
     def sync(self, *places: Path) -> None:
@@ -219,10 +216,7 @@ class QueueEngine(KnownBatches, ABC):
             self._own.add(claim.token)
 
     def recover(self) -> list[Claim]:
-        """Return the claims that a dead owner left, oldest first.
-
-        Only for the holder of the lock.
-        """
+        """Return the claims of a dead owner, oldest first, under the lock."""
         me = self._me()
         found = self._claims(f"{OPEN} and {NOT_MINE}", but=self._own, me=me)
         claims = list(filter(self.serves, found))
@@ -264,10 +258,7 @@ class QueueEngine(KnownBatches, ABC):
         return [_claim(row, papers[row[0]]) for row in rows]
 
     def reserve(self, claim: Claim, wanted: str) -> str:
-        """Return a new id for a claim, `wanted` or `-2`, `-3`, … behind it.
-
-        The same claim has the same id.
-        """
+        """Return the claim's id, `wanted` or `-2`, `-3`, … behind it."""
         if not valid(wanted):
             raise ValueError(f"not an id: {wanted!r}")
         id = wanted
@@ -414,10 +405,7 @@ class QueueEngine(KnownBatches, ABC):
     def _record(
         self, number: int, event: int, report: Report, page: str, before: Report | None, over: str
     ) -> None:
-        """Store a report with its page and event, and delete papers no longer needed.
-
-        `over` lists their kinds.
-        """
+        """Store a report, its page and event, and delete papers of the `over` kinds."""
         if events.differs(before, report):
             events.add_verdict(self.store, report, event, before)
         self.store.run(

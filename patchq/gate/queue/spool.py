@@ -1,4 +1,4 @@
-"""The directories of a queue: how they are made and reached, and the names of what is in them.
+"""The directories of a queue, and the names of their entries.
 
 A folder is opened without following a symbolic link, and opened again once its name means another
 directory, so whoever replaces `done/` by a link makes nothing be written elsewhere.  New content

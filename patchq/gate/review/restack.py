@@ -1,7 +1,7 @@
-"""Proposals follow their target: when it moves, each is made again on the new tip, or asks for a
-retry.
+"""Proposals follow their target: each is made again on its new tip.
 
-A crash may come between any two steps.  The order tells what a leftover is:
+One that cannot be asks for a retry.  A crash may come between any two steps.  The order tells what
+a leftover is:
 
     objects | flush | refs/patchq/waiting/<id> | flush | refs/heads/patchq/<id> | flush | report
 

@@ -1,5 +1,4 @@
-"""A commit on its way to another clone: its own bytes, and the files in which it differs from its
-parent.
+"""A commit for another clone: its own bytes, and the files it changes.
 
 Who has the parent makes the very same commit of that, also where the one who made it first cannot
 be asked any more.  Trees are left out: they follow from the parent's, and one of a large directory

@@ -1,4 +1,4 @@
-"""One connection and what its errors mean; the tables, and whose repository they are for.
+"""One connection and the meaning of its errors; the tables and their repository.
 
 Losing the connection is losing everything that it held: lanes and claims.  So nothing is tried
 again here behind anybody's back: the fault goes up, and the next call begins a session of its own,
