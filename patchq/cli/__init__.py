@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run one command; the exit code is the return value."""
+    """Run one command, and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words == ["--version"]:
         try:

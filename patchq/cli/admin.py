@@ -104,7 +104,7 @@ def init(args: Namespace) -> int:
 
 
 def make_missing(args: Namespace, location: Location) -> None:
-    """Make the queue where there is none, and tell a person of it."""
+    """Make the queue if there is none, and print what was made."""
     config = location.rules().config
     if not (location.home / config.queue.path).is_dir():
         for line in opening.gate(args).make(config):
@@ -112,7 +112,10 @@ def make_missing(args: Namespace, location: Location) -> None:
 
 
 def take_back_draft(location: Location) -> list[str]:
-    """Remove the sample configuration if it is neither changed nor tracked; return its name."""
+    """Remove the sample configuration if it is neither changed nor tracked.
+
+    Returns its name in a list, which is empty if nothing was removed.
+    """
     path = location.draft
     inside = location.workdir is not None and path.is_relative_to(location.workdir)
     if not inside or not path.is_file() or location.tracks(path):

@@ -104,7 +104,7 @@ _MISSING = {
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser that tells in one sentence what is wrong, and what to do."""
+    """Parser that reports a mistake in one sentence, with a hint."""
 
     def error(self, message: str) -> Never:
         if choice := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
@@ -138,7 +138,7 @@ class Parser(argparse.ArgumentParser):
         return f"{what}: `{self.prog} {example}`", cure or self._help()
 
     def complete(self, kinds: Mapping[str, object]) -> None:
-        """Say what completes the arguments, where their choices do not."""
+        """Set the completion of arguments that have no choices."""
         for action in self._actions:
             if kind := kinds.get(str(action.metavar)):
                 action.complete = kind  # type: ignore[attr-defined]
@@ -240,7 +240,7 @@ def _common() -> Parser:
 
 
 def call(words: Sequence[str]) -> int:
-    """Run one command; the exit code is the return value."""
+    """Run one command, and return its exit code."""
     _settle()
     code: int = 0
     ours, rest = sort(words)

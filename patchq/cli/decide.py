@@ -343,7 +343,10 @@ def _print_sent(args: Namespace, report: Report) -> int:
 
 
 def drafts(args: Namespace) -> list[DraftComment]:
-    """The comments that the arguments hold; `UsageError` if they hold none."""
+    """Return the comments in the arguments.
+
+    Raises `UsageError` if there are none.
+    """
     if args.message is None and args.comments is None and not args.forge:
         raise UsageError("there is no comment", "give -m TEXT, --comments FILE, or --forge")
     comments = [] if args.message is None else [DraftComment(args.message)]

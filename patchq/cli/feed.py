@@ -136,7 +136,7 @@ def _wait_for_verdicts(args: Namespace, gate: Gate, tickets: Sequence[Ticket]) -
 
 
 def _again(args: Namespace) -> str:
-    """Return the command that hands corrected commits in again; empty for a file."""
+    """Return the command that submits corrected commits, or "" for a file."""
     given = ((flag, getattr(args, flag)) for flag in ("worktree", "branch", "range"))
     words = [f"--{flag} {shlex.quote(value)}" for flag, value in given if value is not None]
     return f"patchq submit {words[0]} --retries ID --wait" if words else ""

@@ -67,7 +67,7 @@ def wanted(args: Namespace) -> Filter:
 
 
 def explain_nothing(args: Namespace, gate: Gate, found: Rows | Status) -> None:
-    """Say on standard error that a filter matches nothing, with the nearest names."""
+    """Print to standard error that a filter matches nothing, with the nearest names."""
     if found.rows or wanted(args) == Filter(by=args.by):
         return
     given = [f"--{key} {value}" for key in ("state", "agent", "path") if (value := vars(args)[key])]
@@ -231,7 +231,7 @@ def _one_change(args: Namespace, found: ChangeRow | Pending) -> int:
 
 
 def _status_lines(status: Status, height: int | None) -> Iterator[Line]:
-    """Yield the lines for people; at most `height` of them, if that is bounded."""
+    """Yield the lines for people, at most `height` if it is not None."""
     head = [*_head(status), *_branch_lines(status.branches)]
     tail = _refused(status)
     blocks = {name: status.block(name) for name in BLOCKS}
@@ -383,7 +383,7 @@ def _changed(change: Mapping[str, Any]) -> str:
 
 
 def _below(what: str, text: str | None) -> Iterator[Line]:
-    """Yield a line below another one that says more."""
+    """Yield a line with details of the line above."""
     if text:
         yield plain(visible(f"           {what} {text}"), "dim")
 

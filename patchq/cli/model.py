@@ -78,7 +78,10 @@ def prompt(args: Namespace) -> int:
 
 
 def question(args: Namespace, workdir: Path | None) -> Request:
-    """Return the request; paths are relative to where the command was called."""
+    """Return the request for a model.
+
+    Paths are relative to the directory in which the command was called.
+    """
     if not args.task.strip():
         raise UsageError("--task: expected text, got nothing", "say what to do")
     files = [_path(name, args, workdir) for name in args.files]

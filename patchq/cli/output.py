@@ -30,7 +30,7 @@ def notice(args: Namespace, text: str) -> None:
 
 
 def say(args: Namespace, report: Report) -> None:
-    """Print a verdict: a JSON object a line, or one plain line."""
+    """Print a verdict as one line, plain or JSON."""
     if args.json:
         put(printed(report))
     elif not args.quiet or report.state == "rejected":
@@ -103,7 +103,7 @@ def emit(args: Namespace, value: object, *lines: str) -> int:
 
 
 def put(text: str, end: str = "\n") -> None:
-    """Print at once; do nothing if the reader is gone."""
+    """Print text at once, or nothing if the reader is gone."""
     try:
         print(text, end=end, flush=True)
     except BrokenPipeError:

@@ -33,7 +33,7 @@ _LONGEST_NAME = 40
 
 
 def receive(args: Namespace) -> int:
-    """Talk to git; the exit code is 0 once it has its answer."""
+    """Answer git's `proc-receive` request, and return exit code 0."""
     reader, writer = sys.stdin.buffer, sys.stdout.buffer
     push = receiving.hear(reader, writer)
     try:
@@ -98,7 +98,7 @@ def _print_verdict(report: Report) -> str | None:
 
 
 def _tell(lines: Iterable[str]) -> None:
-    """Say it to the pusher, as far as there still is one."""
+    """Print lines to the pusher, if the connection is still open."""
     try:
         for line in lines:
             print(visible(line), file=sys.stderr)

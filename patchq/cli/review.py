@@ -64,7 +64,10 @@ class Walk(Struct, frozen=True, dict=True):
     """Asks a question, and returns the line that answers it; `EOFError` where input ends."""
 
     def all(self) -> int:
-        """Ask about every proposal that waits for a person now; return the exit code."""
+        """Ask about every proposal that waits for a person.
+
+        Returns the exit code.
+        """
         rows = self.gate.status(limit=None).block("for_you")
         try:
             for number, row in enumerate(rows, 1):
@@ -78,7 +81,10 @@ class Walk(Struct, frozen=True, dict=True):
         return 0
 
     def _one(self, id: str) -> bool:
-        """Show a proposal and ask; return True if it is to be shown again."""
+        """Show a proposal and ask.
+
+        Returns True if it is to be shown again.
+        """
         row = self.gate.find(id)
         if not isinstance(row, ChangeRow) or row.waits_for != "person":
             print(visible(f"{id} does not wait any more"))
@@ -172,7 +178,7 @@ _CONFIRM_ANSWERS = "[y]es, [n]o: it waits for review, [c]hoose edits, [q]uit"
 
 
 class Quit(Exception):
-    """The person stops here; the response in question is undecided."""
+    """The person stops here, with the response undecided."""
 
 
 def asker(args: Namespace, config: Config) -> Ask | None:

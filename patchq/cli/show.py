@@ -100,7 +100,7 @@ def _page(row: ChangeRow) -> str:
 
 
 def _print(text: str) -> None:
-    """Print byte for byte in a pipe; coloured, and harmless, on a terminal."""
+    """Print text unchanged in a pipe, coloured and escaped on a terminal."""
     if output.is_terminal():
         output.show(_coloured(text))
     else:

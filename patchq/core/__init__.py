@@ -1,1 +1,1 @@
-"""The library: text in, edits and new file contents out."""
+"""The library, which makes edits and new file contents from text."""

@@ -127,7 +127,7 @@ class Rules(Struct, frozen=True, kw_only=True):
 
 
 class Result(Struct, frozen=True):
-    """New contents that a response makes, or why there are none."""
+    """The new contents that a response makes, or the reasons for a refusal."""
 
     changes: tuple[FileChange, ...] = ()
     """The files that change, each with its contents before and after; empty in a refusal."""
@@ -162,7 +162,7 @@ class Result(Struct, frozen=True):
         return unified.unified(self.changes)
 
     def raise_for_refusal(self) -> Result:
-        """Return this result; raise `Refused` if the response was refused."""
+        """Return this result, or raise `Refused` if the response was refused."""
         if not self.ok:
             raise Refused(self)
         return self
@@ -181,7 +181,7 @@ class Result(Struct, frozen=True):
 
 
 class Refused(ValueError):
-    """A response was refused; `result` tells why."""
+    """A response was refused, with its `result`."""
 
     def __init__(self, result: Result) -> None:
         super().__init__("; ".join(problem.message for problem in result.errors))
@@ -226,7 +226,7 @@ def parse(response: str | bytes, files: Files | None = None) -> Parsed:
 def plan(
     edits: Sequence[Edit], files: Files, rules: Rules | None = None, *, exact_base: bool = False
 ) -> Result:
-    """Return what edits make of `files`: all of them, or none; see `apply`."""
+    """Return the result of all edits on `files`, or of none; see `apply`."""
     try:
         return _planned(Parsed(edits=tuple(edits)), MappedTree(files), rules or Rules(), exact_base)
     except Unreadable as error:

@@ -42,7 +42,10 @@ class PlannedFile(Struct, frozen=True):
         return (visible(line, keep="\t") for line in unified([change]).splitlines())
 
     def write(self, root: Path) -> None:
-        """Write or remove the file; raises `UsageError`, also if it changed since."""
+        """Write or remove the file.
+
+        Raises `UsageError` if that fails, or the file changed since.
+        """
         if unchanged(root, self.path).before != self.before:
             raise UsageError(f"{self.path} was changed meanwhile", "try again")
         try:
@@ -140,7 +143,10 @@ def _without_entry(row: ServerFile, data: bytes) -> bytes | None:
 
 
 def write_section(path: str, data: bytes | None, text: str, head: str = "") -> bytes:
-    """Return the file with the text between patchq's marks; `head` begins a new file."""
+    """Return the file's bytes with the text between patchq's marks.
+
+    `head` begins a new file.
+    """
     newline = b"\r\n" if data and b"\r\n" in data else b"\n"
     begin, end = _marks(path)
     block = newline.join(f"{begin}\n{text}{end}\n".encode().split(b"\n"))

@@ -73,7 +73,10 @@ async def _shake_hands(words: Sequence[str], directory: Path, log: int) -> None:
 
 
 def answer_of(verb: str, name: str, directory: Path) -> str:
-    """Return the client's own answer in one line; empty where it is not installed."""
+    """Return the client's own answer in one line.
+
+    It is "" if the client is not installed.
+    """
     if not shutil.which(verb.partition(" ")[0]):
         return ""
     try:

@@ -1,8 +1,8 @@
 """The formats in which a model may write edits.
 
-Each has its grammar and its instructions in one file.
-The content decides the form, never by a file's name or the configuration.  The grammars are
-loaded with the first response, so that commands which read none start sooner.
+Each has its grammar and its instructions in one file.  The content decides the format, never a
+file's name or the configuration.  The grammars are loaded with the first response, so that commands
+which read none start sooner.
 """
 
 from __future__ import annotations

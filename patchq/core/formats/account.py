@@ -1,4 +1,4 @@
-"""The account: code that is beside a response's edits and went into no file.
+"""The account of code beside a response's edits that went into no file.
 
 A response that lands is looked through once more.  Its prose may show what was meant as a further
 edit, in an unknown form: code in a fence, a command that changes files, JSON or a tag that
@@ -65,7 +65,7 @@ _WHAT: dict[ShownKind, str] = {
 
 
 def shown(doc: Document, prose: bytearray, places: Sequence[range]) -> Iterator[ShownPlace]:
-    """Yield what the prose of a text shows.
+    """Yield the places in a text's prose that show code or commands.
 
     `prose` tells for each line whether it is prose, `places` are the lines (indices) of the edits.
     """

@@ -163,8 +163,9 @@ class BlockHeading(Struct, frozen=True):
 
 
 def _heading_of(doc: Document, i: int) -> BlockHeading:
-    """Return the heading of the block whose `FIND:` is on line `i`; raises `UnreadableEdit`.
+    """Return the heading of the block whose `FIND:` is on line `i`.
 
+    Raises `UnreadableEdit`.
     Above it count the lines behind the last edit; in fences that were closed only `FILE:` lines.
     """
     description: str | None = None

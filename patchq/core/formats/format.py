@@ -1,4 +1,4 @@
-"""What a format is, for everybody who adds one.
+"""The interface of a format.
 
 A format is one file (or a folder with one) that ends in a `FORMAT`, and one line in
 `registry.FORMATS`.  It says on which lines it may begin, how it is read from there, how a model is
@@ -46,7 +46,7 @@ SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes a
 
 @dataclass
 class Document:
-    """The lines (without `\\n`) and what is known while they are read."""
+    """The lines (without `\\n`) of a text, and the state of its reading."""
 
     lines: list[str]
     base: InitVar[Known]  # true if the base has a path; `BasePaths` know more

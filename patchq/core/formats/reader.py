@@ -1,4 +1,4 @@
-"""Reading a whole response: who takes which lines, and what is left as prose.
+"""Reading of a whole response into edits and prose.
 
 Every line that may begin something is offered to the formats in a fixed order; the first that
 begins there takes its lines.  A fence under a mere path is kept: it is a file if the response has
@@ -92,8 +92,9 @@ def _moved(places: Iterable[ShownPlace], at: tuple[int, int]) -> list[ShownPlace
 def read(
     text: str, formats: Catalogue, known: Known, header: Header, *, part: bool = False
 ) -> Reading:
-    """Return the edits of `text` in order, and the prose round them; raises `UnreadableEdit`.
+    """Return the edits of `text` in order, and the prose round them.
 
+    Raises `UnreadableEdit`.
     `part` says that other parts of the response may hold edits.
 
     A text all of whose lines end in CRLF got these on its way: they are no part of the edits.  (The
@@ -207,7 +208,7 @@ class _ResponseReader:
         return end
 
     def _check_end(self) -> None:
-        """Refuse a response that ends where a block begins: it was cut."""
+        """Refuse a response that was cut where a block begins."""
         doc = self.doc
         end = line_above(doc.lines, len(doc.lines), doc.low)
         if end < doc.low:
@@ -291,7 +292,7 @@ class _ResponseReader:
                 )
 
     def _signs(self, prose: Sequence[tuple[int, str]], text: str) -> Iterator[tuple[int, SignHint]]:
-        """Yield the lines of prose (indices) that resemble an edit, and what they resemble."""
+        """Yield the indices of prose lines that resemble an edit, with the sign."""
         fences, formats = self.doc.fences, self.formats
         round_lines = fences.innermost()
         languages = {mark: mark.info.split(" ")[0].lower() for mark in {*round_lines} if mark}

@@ -113,8 +113,9 @@ def _part_read(
 
 
 def settled(edits: Iterable[Edit], known: KnownPaths) -> list[Edit]:
-    """Return the edits with the paths that git has; raises `UnreadableEdit`.
+    """Return the edits with their paths as git has them.
 
+    Raises `UnreadableEdit`.
     The headers of a diff name their own prefixes.  In other forms the path of a new file may begin
     with a diff's prefix or with a directory of that name: it is a prefix if another path lost it.
     """

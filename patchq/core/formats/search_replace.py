@@ -68,7 +68,7 @@ path. Never leave lines out with `...`.
 
 
 def read(doc: Document, i: int) -> Piece | None:
-    """The block that opens on line `i` (an index); see `formats.format`."""
+    """Return the block that opens on line `i` (an index); see `formats.format`."""
     line = doc.lines[i]
     if marker := opening(line):
         blocks = doc.notes(Blocks)

@@ -93,7 +93,7 @@ class _Section:
 
 
 def read(doc: Document, i: int) -> Piece | None:
-    """The patch that begins on line `i` (an index); see `formats.format`."""
+    """Return the patch that begins on line `i` (an index); see `formats.format`."""
     line = doc.lines[i]
     if not may_begin(line):
         return None
@@ -373,7 +373,7 @@ def _chunks_of(body: Sequence[PatchLine]) -> list[Chunk]:
 
 
 def _take_scope(chunk: Chunk, text: str) -> None:
-    """Read what is behind `@@`: a line, the numbers of a diff, or nothing."""
+    """Add the scope or the line number behind `@@` to the chunk."""
     if numbers := _NUMBERS.match(text):
         chunk.stated = int(numbers[1]) or None
         return

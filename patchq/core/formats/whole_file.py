@@ -129,7 +129,7 @@ def _path_in_info(doc: Document, i: int, mark: Fence) -> str | None:
 
 
 def read_under_path(doc: Document, i: int) -> Piece | None:
-    """Return the fence of line `i` under a line that is a path, or None.
+    """Return the fence of line `i` under a path alone, or None.
 
     `decided` decides whether it is a file.
     """
@@ -267,7 +267,7 @@ def _labelled(doc: Document, i: int, label: FileLine) -> Piece | None:
 
 
 def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
-    """Read the file whose lines stand under the `FILE:` line `i`, without a fence.
+    """Return the unfenced file under the `FILE:` line `i`.
 
     Up to `END FILE` every line is the file's.  Where the next `FILE:` ends it, blank lines at the
     edges set the text off.

@@ -1,1 +1,1 @@
-"""The values that every room speaks of: edits, outcomes, names."""
+"""The values that every room uses: edits, outcomes, and names."""

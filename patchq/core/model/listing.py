@@ -34,7 +34,7 @@ class PathIndex:
 
     @cached_property
     def folded(self) -> str:
-        """The same as file systems see it that fold case."""
+        """`joined` as a file system sees it that folds case."""
         return collision_key(self.joined)
 
 

@@ -94,7 +94,7 @@ def _look_alike(one: str, other: str) -> bool:
 
 
 def _kind(character: str) -> str:
-    """The script of a letter; of another character, itself."""
+    """Return a letter's script, or any other character itself."""
     name = unicodedata.name(character, "")
     return name.partition(" ")[0] if character.isalpha() else character
 

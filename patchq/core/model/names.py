@@ -1,4 +1,4 @@
-"""Paths and batch ids: which spellings may become names in a repository.
+"""Spellings of paths and batch ids that may become names in a repository.
 
 libgit2's own checks are weaker than git's (it stores `/abs` as `abs`, cuts at NUL, and lets
 `a\\..\\.git\\config` and `.g<ZWNJ>it` pass), and a path that is harmless here may be `.git` on a
@@ -85,7 +85,10 @@ def _folded(component: str) -> str:
 
 
 def spells_git(path: str) -> bool:
-    """Return whether a component of the path is `.git` somewhere; backslashes separate, too."""
+    """Return whether a component of the path is `.git` on any system.
+
+    Backslashes separate components, too.
+    """
     if path.isascii() and "git" not in path.lower():  # ASCII folds to nothing else
         return False
     # A compatibility form may fold to a separator, so the split comes after the folding.
@@ -139,7 +142,7 @@ def batch_id(text: str) -> str:
 
 
 def nameless_id(text: str) -> str:
-    """An id that tells a text from others and repeats nothing of it."""
+    """Return an id made of the hash of a text."""
     return "batch-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""What an edit can ask for: one frozen class for each kind of operation.
+"""The operations of edits, with one frozen class for each kind.
 
 Texts are `str` as the response has them; which bytes they mean is decided when they are matched.
 """
@@ -194,7 +194,7 @@ class WriteBytes(Struct, frozen=True):
 
     @property
     def from_link(self) -> bool:
-        """Return whether what is there before is a symbolic link."""
+        """Return whether the file before is a symbolic link."""
         return self.link != self.turned
 
 

@@ -1,4 +1,4 @@
-"""The predicate of a contextual edit: which paragraphs it speaks of.
+"""The predicate of a contextual edit, which selects its paragraphs.
 
     contains('REST API') && (contains("version") || !contains('legacy'))
 
@@ -39,12 +39,15 @@ class Predicate(Struct, frozen=True):
         return tuple(dict.fromkeys(self.texts))
 
     def matches(self, text: str) -> bool:
-        """Return True if `text` satisfies the predicate; case counts."""
+        """Return whether `text` satisfies the predicate, with case."""
         return _holds(self.root, [one in text for one in self.texts])
 
 
 def parse(text: str) -> Predicate:
-    """Return the predicate that `text` states; raises `PredicateError`."""
+    """Return the predicate in `text`.
+
+    Raises `PredicateError`.
+    """
     texts, words, end = list[str](), list[str](), 0
     for found in _TOKEN.finditer(text):
         sign, quoted = found[1], found[2] or found[3]
@@ -64,7 +67,10 @@ def parse(text: str) -> Predicate:
 
 
 def _holds(node: ast.expr, known: list[bool]) -> bool:
-    """Return what an expression comes to; raises `TypeError` where it is none."""
+    """Return the value of an expression.
+
+    Raises `TypeError` if it is not one of a predicate.
+    """
     match node:
         case ast.Constant(int(number)):
             return known[number]

@@ -38,7 +38,7 @@ class Source(Struct, frozen=True):
 
 
 class Header(Struct, frozen=True):
-    """Fields of the front matter; `None` and empty mean: not given."""
+    """Fields of the front matter, None or empty if not given."""
 
     id: str | None = None
     target: str | None = None
@@ -173,19 +173,19 @@ class Tree(Protocol):
         """Return the object at `path`, or None."""
 
     def read(self, path: str) -> bytes:
-        """The bytes of the file at `path`, which `entry` says is a file."""
+        """Return the bytes of the file at `path`."""
 
     def names(self, directory: str) -> tuple[str, ...]:
         """Return the names in `directory` ("" is the root), if it exists."""
 
     def paths(self) -> Iterator[str]:
-        """Every file's path, lazily; for suggestions only."""
+        """Yield every file's path, for suggestions only."""
 
     def listing(self) -> Listing:
-        """The same, walked once for all who ask."""
+        """Return the listing of the paths, which is made only once."""
 
     def filtered(self, path: str) -> str | None:
-        """The value of the path's `filter` attribute (LFS, git-crypt), or None."""
+        """Return the path's `filter` attribute (LFS, git-crypt), or None."""
 
 
 # ---------------------------------------------------------------- what becomes of it
@@ -205,7 +205,7 @@ class Candidate(Struct, frozen=True):
 
 
 class Collision(Struct, frozen=True):
-    """Other change that an edit collides with; unknown parts are None."""
+    """Another change that an edit collides with; unknown parts are None."""
 
     batch: str | None = None
     edit: str | None = None
@@ -421,7 +421,7 @@ class Generation(Struct, frozen=True):
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Generation:
-        """Return what `to_json` kept."""
+        """Return the generation that `to_json` wrote."""
         return convert(value, cls)
 
 

@@ -1,1 +1,1 @@
-"""Text by itself: lines, search, differences, JSON and YAML, grammars of languages, quoting."""
+"""Text: lines, search, differences, JSON and YAML, grammars of languages, quoting."""

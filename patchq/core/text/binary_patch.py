@@ -25,7 +25,10 @@ _MOST_PIECES = 100_000
 
 
 def encode(data: bytes) -> str:
-    """The lines of a whole file, without the header; an empty one ends them."""
+    """Return the lines of a whole file, without the header.
+
+    An empty line ends them.
+    """
     packed = zlib.compress(data)
     rows = (packed[at : at + _MOST] for at in range(0, len(packed), _MOST))
     lines = (_LETTERS[len(row) - 1] + b85encode(row, pad=True).decode() for row in rows)
@@ -38,7 +41,10 @@ def blob_id(data: bytes) -> str:
 
 
 def decode(lines: Sequence[str], size: int) -> bytes | None:
-    """The `size` bytes that the lines hold; None if they hold anything else."""
+    """Return the `size` bytes in the lines, or None.
+
+    None if the lines are damaged or hold another number of bytes.
+    """
     packed = b""
     for line in lines:
         count = _LETTERS.find(line[:1]) + 1
@@ -57,11 +63,14 @@ def decode(lines: Sequence[str], size: int) -> bytes | None:
 
 
 class BadDelta(ValueError):
-    """A delta that says nothing, or is made for another text."""
+    """A delta that cannot be read, or is made for another file."""
 
 
 def patched(base: bytes, delta: bytes, most: int) -> bytes:
-    """Return the bytes that the delta makes of `base`, at most `most`; raises `BadDelta`."""
+    """Return the bytes that the delta makes of `base`.
+
+    They are at most `most`.  Raises `BadDelta`.
+    """
     at = _Instructions(delta)
     if at.size() != len(base):
         raise BadDelta("it is made for a file of another size")

@@ -189,7 +189,7 @@ def _name_inside(node: Any) -> Any:
 
 
 def _start(node: Any) -> int:
-    """The line on which a definition begins, with its export and what decorates it."""
+    """Return the first line of a definition, with its export and decorators."""
     if node.parent is not None and node.parent.type == "export_statement":
         node = node.parent
     before = node.prev_named_sibling

@@ -55,17 +55,17 @@ class Node(Struct, frozen=True):
     end: int
 
     def get(self, *keys: str) -> Node | None:
-        """The member under the first of the keys that an object has."""
+        """Return the member under the first of the keys in an object."""
         members: dict[str, Node] = self.value if isinstance(self.value, dict) else {}
         return next((members[key] for key in keys if key in members), None)
 
     def text(self, *keys: str) -> str | None:
-        """The member as text; None if it is missing, null or something else."""
+        """Return the member as text, or None if it is no text."""
         node = self.get(*keys)
         return node.value if node is not None and isinstance(node.value, str) else None
 
     def plain(self) -> Any:
-        """The value without its lines."""
+        """Return the value without its lines."""
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
         if isinstance(self.value, list):
@@ -74,7 +74,10 @@ class Node(Struct, frozen=True):
 
 
 def parse(text: str) -> Node:
-    """The one value that `text` holds; raises `JsonError`."""
+    """Return the one value in `text`.
+
+    Raises `JsonError`.
+    """
     node, end = parse_at(text, 0)
     end = _Reader(text).skip(end)
     if end < len(text):
@@ -83,7 +86,10 @@ def parse(text: str) -> Node:
 
 
 def parse_each(text: str) -> Iterator[Node]:
-    """The values that `text` holds one behind the other (JSON Lines); raises `JsonError`."""
+    """Yield the values in `text`, one behind the other (JSON Lines).
+
+    Raises `JsonError`.
+    """
     reader = _Reader(text)
     position = reader.skip(0)
     while position < len(text):

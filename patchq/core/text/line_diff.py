@@ -208,7 +208,7 @@ def _count(text: bytes) -> int:
 
 
 def known_diff(a: Sequence[bytes], b: Sequence[bytes], hunks: Sequence[LineHunk]) -> list[LineHunk]:
-    """Return `line_diff(a, b)`, where all that differs is in `hunks`.
+    """Return `line_diff(a, b)` where `hunks` hold all differences.
 
     Where all lines that go away or are new are nowhere else, only the lines of the hunks are
     compared: all others are alike, and no diff could match more.

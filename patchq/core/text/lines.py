@@ -58,7 +58,10 @@ TYPOGRAPHIC = frozenset(map(chr, _TYPOGRAPHY))
 
 
 def plain_typography(data: bytes) -> bytes:
-    """Curly quotes, dashes and no-break spaces as their ASCII forms; other bytes unchanged."""
+    """Return curly quotes, dashes and no-break spaces as their ASCII forms.
+
+    Other bytes are unchanged.
+    """
     if data.isascii():
         return data
     text = data.decode("utf-8", "surrogateescape").translate(_TYPOGRAPHY)
@@ -94,7 +97,10 @@ def content(line: bytes) -> bytes:
 
 
 def _count_pairs(data: bytes) -> int:
-    """Count `\\r\\n`; a single byte is looked for many times as fast as two."""
+    """Count `\\r\\n`.
+
+    A single byte is searched for many times as fast as two.
+    """
     return data.count(b"\r\n") if b"\r" in data else 0
 
 
@@ -133,7 +139,7 @@ class Text:
 
     @cached_property
     def line_end_counts(self) -> tuple[int, int]:
-        """Count the lines that end with `\\r\\n`, and all that have an end."""
+        """Count the lines that end with `\\r\\n`, and all with an end."""
         return _count_pairs(self.data), self.data.count(b"\n")
 
     @property
@@ -255,7 +261,10 @@ class Text:
 
     @cached_property
     def plain(self) -> tuple[str, str]:
-        """The characters of `flat`, and the same, one for one, with plain typography."""
+        """The characters of `flat`, as they are and with plain typography.
+
+        Both have the same length.
+        """
         chars = self.flat[0].decode("utf-8", "surrogateescape")
         return chars, chars.translate(_TYPOGRAPHY)
 

@@ -27,7 +27,7 @@ _LINE_LIMIT = 500
 
 
 def decode(data: bytes) -> str:
-    """UTF-8 as text; bytes that are none stand as `\\xNN`."""
+    """Return bytes as UTF-8 text, with invalid ones as `\\xNN`."""
     return data.decode("utf-8", "backslashreplace")
 
 

@@ -1,4 +1,4 @@
-"""The text that tells a model how to send a refused response again.
+"""The text that asks a model for a refused response again.
 
 Only this text shows lines of files, and only it states that nothing was applied.  Quotations go
 through `quote`, so that none can pass for a sentence of patchq.

@@ -78,7 +78,7 @@ def _literal(change: FileChange) -> Iterator[str]:
 
 
 def _extended(change: FileChange) -> list[str]:
-    """The header lines that say what happened to the file as a whole."""
+    """Return the header lines about the file as a whole."""
     mode = _mode(change.executable, change.link)
     if change.after is None:
         return [f"deleted file mode {mode}\n"]

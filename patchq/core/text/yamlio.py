@@ -1,5 +1,6 @@
-"""YAML that keeps its places and guesses nothing; the only module that imports yaml.
+"""YAML with the places of its values, and without guesses.
 
+No other module imports yaml.
 PyYAML's loaders turn `on`, `no`, `2024-01-01` and `1:30` into something else than was written,
 let the last of two equal keys win, and recurse as deep as the text tells them to.  So this module
 takes only the tree that PyYAML composes, without a type of any scalar: every node knows its line
@@ -74,7 +75,10 @@ class Sequence(Struct, frozen=True):
 
 
 class Mapping(Struct, frozen=True):
-    """`entries` in their order; a repeated key is there twice, see `duplicates`."""
+    """A mapping's `entries` in their order.
+
+    A repeated key is there twice, see `duplicates`.
+    """
 
     line: int
     column: int
@@ -85,8 +89,9 @@ Node = Scalar | Sequence | Mapping
 
 
 def parse(text: str, *, first_line: int = 1) -> Node | None:
-    """The text's one document, None if it is empty; raises `YamlError`.
+    """Return the text's one document, or None if it is empty.
 
+    Raises `YamlError`.
     `first_line` is the line on which `text` begins in the file that the places are for.
     """
     import yaml
@@ -115,7 +120,7 @@ def duplicates(node: Node | None) -> Iterator[tuple[Scalar, Scalar]]:
 
 
 class Misfit(Exception):
-    """A value of the wrong kind; the argument says what was expected."""
+    """A value of the wrong kind, with the expected kind as its argument."""
 
 
 class EntryFlaw(Struct, frozen=True):
@@ -225,7 +230,7 @@ def _place(mark: yaml.Mark | None, first_line: int) -> tuple[int, int]:
 
 
 class _Nodes:
-    """Makes our nodes of the parser's, whose lines begin at `first_line`.
+    """Converts the parser's nodes, whose lines begin at `first_line`.
 
     An alias may hold itself, so the depth is counted again.
     """
@@ -234,7 +239,7 @@ class _Nodes:
         self._first_line, self._count = first_line, 0
 
     def of(self, node: Any, depth: int) -> Node:
-        """Return the node with all that is below it."""
+        """Return the node with all its children."""
         place = _place(node.start_mark, self._first_line)
         _check_depth(depth, *place)
         self._count += 1

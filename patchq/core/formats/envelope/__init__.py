@@ -1,1 +1,1 @@
-"""What surrounds the edits: front matter, thinking, the JSON answers of APIs."""
+"""The surroundings of edits: front matter, thinking, and the answers of APIs."""

@@ -83,7 +83,7 @@ class ApiAnswer(Struct, frozen=True):
 
 
 def open_api(values: Iterable[Node], *, listed: bool) -> ApiAnswer | None:
-    """The answer or answers that the values are; None if they are anything else.
+    """Return the answer that the values hold, or None.
 
     Of those that are `listed` in one value, one is to be chosen; those in lines of their own follow
     each other.  Raises `JsonError`.
@@ -202,7 +202,10 @@ def _response(node: Node) -> ApiAnswer:
 
 
 def parts_of_message(node: Node) -> Iterator[ApiPart]:
-    """The parts of one message: its `content` or `parts`, then the calls beside them."""
+    """Yield the parts of one message, and then the calls beside them.
+
+    The parts are its `content` or `parts`.
+    """
     content, call = node.get("content", "parts"), node.get("function_call")
     if content is not None and content.value and isinstance(content.value, str):
         yield ApiText(content.value, (content.line, content.last))

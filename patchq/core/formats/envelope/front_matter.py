@@ -209,7 +209,7 @@ def inside(text: str) -> Problem | None:
 
 
 def may_be_further_down(lines: Sequence[str]) -> bool:
-    """Return whether front matter may stand among lines, by their text alone."""
+    """Return whether lines may hold front matter, by their text alone."""
     text = "\n".join(["", *lines])
     return "---" in text and _NAMED_BELOW.search(text) is not None
 
@@ -232,7 +232,7 @@ def further_down(lines: Iterable[tuple[int, str]]) -> Problem | None:
 
 
 def read_header(found: Split) -> Header | tuple[Problem, ...]:
-    """Return the header that the block says, or everything that is wrong with it.
+    """Return the header in the block, or all its problems.
 
     `bytes` and `sha256` are compared with what follows; a difference is `response.incomplete`.
     """

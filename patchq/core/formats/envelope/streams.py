@@ -114,7 +114,10 @@ def is_event(node: Node) -> bool:
 
 
 def open_stream(events: Iterable[Node]) -> ApiAnswer:
-    """Return the answer that the events add up to; raises `JsonError`."""
+    """Return the answer in a stream of events.
+
+    Raises `JsonError`.
+    """
     stream = _Stream()
     for event in events:
         if flaw := stream.read(event):
@@ -140,7 +143,7 @@ class _Stream:
     failed: str | None = None  # how the last turn ended, if that was no success
 
     def read(self, event: Node) -> Unopened | None:
-        """Take in an event; what refuses all, if there is one."""
+        """Read an event, and return the reason to refuse all, if any."""
         if not isinstance(event.value, dict):
             return _unreadable(event, "expected an event, a JSON object", WHOLE)
         self.last, kind = event.last, event.text("type") or ""
@@ -226,7 +229,7 @@ class _Stream:
             self.made[key] = self.made.get(key, True) and not failed
 
     def _result(self, event: Node) -> None:
-        """The end of a turn; its text repeats the last message."""
+        """Read the end of a turn, whose text repeats the last message."""
         self.ended = True
         error, how = event.get("is_error"), event.text("subtype") or "success"
         failed = error is not None and bool(error.value)

@@ -182,7 +182,7 @@ class _JsonReader:
         return Piece(edits, end, top, self.summary, stated=self.stated, shown=shown)
 
     def value(self, node: Node, place: JsonPlace) -> None:
-        """Read one value: an object, or a list of them."""
+        """Read one value, an object or a list of objects."""
         if isinstance(node.value, list):
             for item in node.value:
                 if isinstance(item.value, dict):

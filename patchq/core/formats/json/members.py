@@ -65,7 +65,7 @@ class JsonPlace(Struct, frozen=True):
 
 
 class Members(dict[str, Node]):
-    """An object's members by their plain keys; null is read as missing."""
+    """An object's members by their plain keys, without null ones."""
 
     def __init__(self, node: Node, place: JsonPlace) -> None:
         super().__init__()
@@ -143,11 +143,14 @@ class Members(dict[str, Node]):
         return whole(self._value(keys, f"a whole number from {least}", fits))
 
     def flag(self, *keys: str) -> bool:
-        """True or false; missing is false."""
+        """Return a boolean member, or False if it is missing."""
         return bool(self._value(keys, "true or false", lambda value: isinstance(value, bool)))
 
     def texts(self, *keys: str) -> tuple[str, ...]:
-        """A list of texts; one text is read as a list of it."""
+        """Return a list of texts.
+
+        A single text is read as a list of it.
+        """
         value = self._value(
             keys,
             "a list of texts",
@@ -173,7 +176,10 @@ class Members(dict[str, Node]):
         return None if value is None else float(value)
 
     def path(self, default: str | None = None) -> str:
-        """The path of the file, without dressing; `default` is what is further out."""
+        """Return the path of the file, without decoration.
+
+        `default` is the path given further out.
+        """
         stated = self.text(*PATH), default, self.place.default_path
         written = next((path for path in stated if path is not None), None)
         path = written and _undressed(written, self.place.known)
@@ -185,7 +191,7 @@ class Members(dict[str, Node]):
         return path
 
     def id(self) -> str:
-        """The id that the response gives; empty if it gives none."""
+        """Return the id in the response, or ""."""
         node = self.one("id")
         number = whole(node.value) if node else None
         return (self.text("id") or "").strip() if number is None else str(number)
@@ -325,7 +331,7 @@ def speaks_of_edits(text: str) -> bool:
 
 
 def begins(line: str) -> bool:
-    """Return whether a line begins with what may be an object or a list."""
+    """Return whether a line may begin with an object or a list."""
     return line.lstrip()[:1] in ("{", "[")
 
 

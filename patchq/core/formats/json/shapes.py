@@ -86,7 +86,7 @@ CALL_HINT = (
 
 
 def is_call(members: Members) -> bool:
-    """Return whether an object has what only edit calls have."""
+    """Return whether an object has members that only edit calls have."""
     command = members.get("command")
     named = command is not None and command.value in (*_COMMANDS, *_NOT_READ)
     return (named and members.names_path()) or not _CALL_KEYS.isdisjoint(members.written)
@@ -123,7 +123,10 @@ def _call(members: Members, tool: Tool) -> Op | None:
 
 
 def needed(members: Members, what: str, *keys: str) -> str:
-    """Return the text under one of the keys; raises `UnreadableEdit` if it is missing."""
+    """Return the text under one of the keys.
+
+    Raises `UnreadableEdit` if it is missing.
+    """
     text = members.text(*keys)
     if text is None:
         _refuse(members, f"expected {what}, found none")
@@ -339,9 +342,9 @@ CONTEXT = SHAPES[1]
 def edit_of(
     members: Members, tool: Tool = NAMELESS, default: str | None = None, shape: Shape | None = None
 ) -> Edit | None:
-    """Return the edit that an object says, in the shape that its keys tell.
+    """Return the edit in an object, or None if the object only looks.
 
-    `default` is the path that is further out.  None if it only looks; raises `UnreadableEdit`.
+    Its keys decide its shape.  `default` is the path given further out.  Raises `UnreadableEdit`.
     """
     shape = shape or next(shape for shape in SHAPES if shape.tells(members))
     with written_as(shape.form):
@@ -350,7 +353,7 @@ def edit_of(
 
 
 def edit_with(members: Members, op: Op, shape: Shape, default: str | None = None) -> Edit:
-    """Return the edit of an object, once it is known what it says."""
+    """Return the edit of an object whose operation is known."""
     if shape.own:
         for key in members.keys() - shape.own:
             if holds_edit(members[key]):

@@ -27,7 +27,7 @@ class Fence(Struct, frozen=True):
     closing: bool = False  # true if it can only close (`</source>`)
 
     def closed_by(self, other: Fence) -> bool:
-        """Return whether `other` ends what this one opened."""
+        """Return whether `other` closes this fence."""
         ends = other.closing if self.kind.isalpha() else other.length >= self.length
         return ends and other.kind == self.kind and not other.info
 
@@ -134,7 +134,7 @@ class Fences:
         return not closes and not mark.closing and (bool(mark.info) or not self._stack)
 
     def opened(self, i: int) -> bool:
-        """Return whether the fence line `i` was read as one that opens."""
+        """Return whether line `i` was read as the opening of a fence."""
         return i in self._opened
 
     @property
@@ -143,7 +143,7 @@ class Fences:
         return self._stack[0] if self._stack else None
 
     def hold_block(self) -> None:
-        """Note that a block is here: in all the fences that are open."""
+        """Record that all open fences hold a block."""
         self._holding.update(self._stack)
 
     def close(self, start: int, i: int) -> None:

@@ -58,21 +58,27 @@ def is_file_end(line: str) -> bool:
 
 
 class FileLine(Struct, frozen=True):
-    """A `FILE:` line in capitals; `dressed` as a heading or in bold."""
+    """A `FILE:` line in capitals.
+
+    `dressed` is true for a heading or bold text.
+    """
 
     rest: str
     dressed: bool
 
 
 class ChangeLine(Struct, frozen=True):
-    """A `CHANGE` line; `shouted`: in capitals."""
+    """A `CHANGE` line.
+
+    `shouted` is true if it is in capitals.
+    """
 
     description: str
     shouted: bool
 
 
 def file_line(line: str) -> FileLine | None:
-    """The line as `FILE: path`, or None."""
+    """Return the line as `FILE: path`, or None."""
     match = _FILE.match(line)
     return match and FileLine(_rest(match), dressed=bool(match["dress"]))
 
@@ -89,7 +95,7 @@ def path_behind(label: FileLine, known: KnownPaths) -> str | None:
 
 
 def change_line(line: str) -> ChangeLine | None:
-    """The line as `CHANGE 1: description`, or None."""
+    """Return the line as `CHANGE 1: description`, or None."""
     match = _CHANGE.match(line.rstrip())
     return match and ChangeLine(_rest(match), shouted=match["word"].isupper())
 
@@ -216,7 +222,7 @@ def check_end(doc: Document, text: Fenced, path: str) -> None:
 
 
 def _begins_edit(doc: Document, i: int) -> bool:
-    """Return whether line `i` can stand nowhere but behind the text."""
+    """Return whether line `i` can only be behind the text."""
     line = doc.lines[i]
     if line.startswith((BEGIN_PATCH, GIT)) or is_file_end(line) or opening(line):
         return True

@@ -120,7 +120,10 @@ class KnownPaths:
         return path in self.made or self.base.has(path)
 
     def spelled(self, path: str) -> str:
-        """The path with what is before it as it is, but for `./`."""
+        """Return the path without `./`, and with slashes for backslashes.
+
+        An absolute path below the repository becomes relative.  A diff's prefix stays.
+        """
         if "\\" not in path and path[:1] not in (".", "/"):
             return path
         path = undotted(path)
@@ -218,8 +221,9 @@ def undotted(path: str) -> str:
 
 
 def path_of_info(info: str, known: Known) -> str | None:
-    """The path in a fence's info: `python path`, `python:path`, or a path alone.
+    """Return the path in a fence's info, or None.
 
+    The info is `python path`, `python:path`, or a path alone.
     A language's name alone never is one.
     """
     info = info.strip().removesuffix(":")
@@ -240,7 +244,7 @@ def base_paths(
     below: Callable[[str], str | None] = lambda path: None,
     ignores: Known = lambda path: False,
 ) -> BasePaths:
-    """Return what a response may call the files of `tree`.
+    """Return the paths under which a response may name files of `tree`.
 
     `below` gives the path that an absolute one names; `ignores` tells the paths that git ignores.
     """

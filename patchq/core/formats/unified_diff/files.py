@@ -91,7 +91,7 @@ class FileHeaders:
 
     @property
     def complete(self) -> bool:
-        """Return whether the headers say all, without a hunk."""
+        """Return whether the headers are a whole change, without a hunk."""
         changes = {"rename to", "new mode", "new file mode"} & self.extended.keys()
         return self.deletes or bool(changes)
 
@@ -105,7 +105,10 @@ class FileHeaders:
 
 
 def headers_at(region: DiffRegion, start: int) -> FileHeaders:
-    """Return the headers that begin on line `start`; raises `UnreadableEdit`."""
+    """Return the headers that begin on line `start`.
+
+    Raises `UnreadableEdit`.
+    """
     headers, lines, i, git = FileHeaders(start), region.lines, start, None
     if lines[i].startswith(GIT):
         git = git_sides(lines[i][len(GIT) :])
@@ -206,7 +209,10 @@ class FileReader:
         return in_line or bool(others and all(hunk.exact for hunk in others))
 
     def file(self, start: int) -> int:
-        """Read the file whose headers begin on line `start`; returns the index behind it."""
+        """Read the file whose headers begin on line `start`.
+
+        Returns the index behind it.
+        """
         headers, region = headers_at(self.region, start), self.region
         if region.lines[headers.end : headers.end + 1] == [binary_patch.HEADER]:
             return self._bytes(headers)

@@ -138,7 +138,7 @@ def _bare(doc: Document, start: int) -> Piece:
 
 
 def _check_behind(doc: Document, reader: FileReader, end: int) -> None:
-    """Refuse a diff that was cut, or whose lines go on behind its end."""
+    """Refuse a diff that was cut, or that continues behind its end."""
     lines, first = doc.lines, next_line(doc.lines, end - 1)
     if first >= len(lines):
         if reader.is_cut:
@@ -287,7 +287,7 @@ class Mail(Struct, frozen=True):
 
 
 def opens_mail(line: str) -> bool:
-    """Return whether a line is one that opens a mail."""
+    """Return whether a line opens a mail."""
     return _OPENS.match(line) is not None
 
 
@@ -329,7 +329,10 @@ def mail_at(lines: Sequence[str], start: int) -> Mail | None:
 
 
 def refuse_further_mails(lines: Sequence[str], start: int, mail: Mail) -> None:
-    """Raise `UnreadableEdit` if another mail begins behind `mail`, which begins on line `start`."""
+    """Raise `UnreadableEdit` if another mail begins behind `mail`.
+
+    `mail` begins on line `start`.
+    """
     for i in range(mail.end, len(lines)):
         if opens_mail(lines[i]) or mail_at(lines, i):
             raise UnreadableEdit(

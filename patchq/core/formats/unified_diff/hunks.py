@@ -70,7 +70,7 @@ class DiffRegion(Struct, frozen=True):
 
 
 def is_hunk(lines: Sequence[str], i: int) -> bool:
-    """Return whether a hunk's header is on line `i`, and that line is there."""
+    """Return whether line `i` exists and is a hunk's header."""
     return i < len(lines) and HUNK.match(lines[i]) is not None
 
 
@@ -189,7 +189,7 @@ def hunk_at(region: DiffRegion, i: int) -> DiffHunk:
 
 
 def _counted(region: DiffRegion, start: int, numbers: tuple[int, int, int]) -> int | None:
-    """Return where the counts end the hunk; None if they are wrong."""
+    """Return the hunk's end by its counts, or None if they are wrong."""
     lines, known = region.lines, region.doc.known
     # Behind the text's last newline is no line.
     limit = len(lines) - (not region.fenced and lines[-1] == "")
@@ -214,7 +214,10 @@ def _counted(region: DiffRegion, start: int, numbers: tuple[int, int, int]) -> i
 
 
 def unquoted(text: str) -> str | None:
-    """Return the text without git's quotes and escapes; None if they cannot be read."""
+    """Return the text without git's quotes and escapes, or None.
+
+    None if they cannot be read.
+    """
     match = _QUOTED.fullmatch(text)
     if match is None:
         return None if text.startswith('"') else text
@@ -239,8 +242,9 @@ def side(line: str) -> str | None:
 
 
 def git_sides(rest: str) -> Sides | None:
-    """Return the two paths, with their prefixes, of what is behind `diff --git `.
+    """Return the two prefixed paths of a `diff --git` line, or None.
 
+    `rest` is the line behind `diff --git `.
     Paths with blanks are known only if both sides agree, as they do where nothing is renamed.
     """
     rest = rest.strip()
