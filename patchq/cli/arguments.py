@@ -59,7 +59,7 @@ def positive(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """An argument that is a time above nothing."""
+    """Return a positive number of seconds from an argument."""
     try:
         number = float(text)
     except ValueError:

@@ -148,11 +148,7 @@ def _fenced_half(doc: Document, i: int, name: str) -> Fenced:
 
 
 class BlockHeading(Struct, frozen=True):
-    """Lines above a block.
-
-    `start` is the index of its CHANGE line, else of its label; `top` that of the line with the
-    path, if it is higher.
-    """
+    """The lines above a block."""
 
     path: str
     description: str | None

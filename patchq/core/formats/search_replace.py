@@ -237,7 +237,7 @@ class Heading(Struct, frozen=True):
 
 
 def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
-    """The heading of the block, with `above` over it.
+    """Return the heading of the block, with `above` over it.
 
     Raises `UnreadableEdit` where two paths are named, unless only one of the files has the lines
     that the block quotes.

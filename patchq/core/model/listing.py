@@ -89,11 +89,11 @@ class Listing:
         return self.names.paths
 
     def ending(self, path: str) -> Iterator[str]:
-        """The paths that end with these whole names."""
+        """Yield the paths that end with these whole names."""
         return self._found(self.names.joined, f"/{path}{_END}")
 
     def alike(self, name: str) -> Iterator[str]:
-        """The files with this name, but for case and composition."""
+        """Yield the files with this name, but for case and composition."""
         return self._found(self.names.folded, f"/{collision_key(name)}{_END}")
 
     def _found(self, text: str, end: str) -> Iterator[str]:
@@ -111,6 +111,6 @@ class Listing:
         return at < most and self.paths[at : at + 1] == [path]
 
     def near(self, path: str, most: int) -> list[str]:
-        """The paths beside the place that a path would have among them."""
+        """Return the paths beside the place that a path would have among them."""
         first = max(bisect_left(self.paths, path) - most // 2, 0)
         return self.paths[first : first + most]

@@ -36,7 +36,7 @@ def encode(data: bytes) -> str:
 
 
 def blob_id(data: bytes) -> str:
-    """The id that git gives a file with these bytes, in hex."""
+    """Return the id that git gives a file with these bytes, in hex."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
@@ -119,7 +119,7 @@ class _Instructions:
         return self.take(1)[0]
 
     def size(self) -> int:
-        """A number of any length, seven bits a byte, the lowest first."""
+        """Return a number of any length, seven bits a byte, the lowest first."""
         value = shift = 0
         while shift <= _MOST_BITS:
             byte = self.byte()

@@ -99,7 +99,10 @@ def parse_each(text: str) -> Iterator[Node]:
 
 
 def parse_at(text: str, position: int) -> tuple[Node, int]:
-    """The value that begins at `position` (blanks and comments skipped) and where it ends."""
+    """Return the value that begins at `position`, and its end.
+
+    Blanks and comments before it are skipped.
+    """
     reader = _Reader(text)
     return reader.value(reader.skip(position))
 

@@ -84,23 +84,17 @@ def is_utf8(data: bytes) -> bool:
 
 
 def split_lines(data: bytes) -> list[bytes]:
-    """Return the lines of `data` with their ends.
-
-    Only the last may lack one.
-    """
+    """Return the lines of `data` with their ends, which the last may lack."""
     return BytesIO(data).readlines()  # to `splitlines` a lone return would be an end, too
 
 
 def content(line: bytes) -> bytes:
-    """The line without its end."""
+    """Return the line without its end."""
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def _count_pairs(data: bytes) -> int:
-    """Count `\\r\\n`.
-
-    A single byte is searched for many times as fast as two.
-    """
+    """Count `\\r\\n`, after a faster search for a single byte."""
     return data.count(b"\r\n") if b"\r" in data else 0
 
 
@@ -130,10 +124,7 @@ class Text:
 
     @property
     def _final_end(self) -> bytes:
-        """Return the line end for a last line that lacks one.
-
-        A lone `\\r` does not count.
-        """
+        """Return the line end for a last line that lacks one."""
         crlf, every = self.line_end_counts
         return b"\r\n" if crlf * 2 > every else b"\n"
 
@@ -194,7 +185,7 @@ class Text:
         return self.starts[start], self.starts[end]
 
     def part(self, start: int, end: int) -> bytes:
-        """The bytes `start:end` of `whole`."""
+        """Return the bytes `start:end` of `whole`."""
         return self.whole[start:end]
 
     @property
@@ -237,7 +228,7 @@ class Text:
         return list(accumulate(map(len, self.lines), initial=self.offset))
 
     def line_at(self, position: int) -> int:
-        """The 1-based number of the line that holds the byte at `position`."""
+        """Return the 1-based number of the line that holds the byte at `position`."""
         return max(bisect_right(self.starts, position), 1)
 
     @cached_property
@@ -261,10 +252,7 @@ class Text:
 
     @cached_property
     def plain(self) -> tuple[str, str]:
-        """The characters of `flat`, as they are and with plain typography.
-
-        Both have the same length.
-        """
+        """The characters of `flat`, and as many with plain typography."""
         chars = self.flat[0].decode("utf-8", "surrogateescape")
         return chars, chars.translate(_TYPOGRAPHY)
 
@@ -281,10 +269,7 @@ class Text:
 
 
 class _Starts:
-    """Offsets of the lines in a text that changes.
-
-    From one line on, a number is to be added.
-    """
+    """Offsets of a text's lines, of which the later ones may be shifted."""
 
     def __init__(self, offsets: Iterable[int]) -> None:
         self._offsets = list(offsets)
@@ -365,7 +350,7 @@ class View:
         return last, repeated
 
     def find(self, quote: list[bytes]) -> Iterator[int]:
-        """The index (0-based) of every line at which `quote` begins, in order."""
+        """Yield the index (0-based) of every line at which `quote` begins, in order."""
         self._searches += 1
         if self._searches <= SCANS:
             return self._scan(quote)
@@ -405,7 +390,7 @@ class Haystack:
         self._chunks: list[tuple[int, int, set[int]]] = []
 
     def find(self, needle: bytes) -> Iterator[int]:
-        """The offset of every place of `needle`, which is not empty, in order."""
+        """Yield the offset of every place of the non-empty `needle`, in order."""
         self._searches += 1
         if self._searches <= SCANS or len(needle) < _LEAST or len(self.data) > _LARGEST:
             return find(self.data, needle)
@@ -452,7 +437,7 @@ class EditedHaystack(Haystack):
         self._base, self._hunks = base, hunks
 
     def find(self, needle: bytes) -> Iterator[int]:
-        """The offset of every place of `needle`, which is not empty, in order."""
+        """Yield the offset of every place of the non-empty `needle`, in order."""
         places, shift, end = self._base.find(needle), 0, 0
         at = next(places, None)
         for hunk in self._hunks:
@@ -471,7 +456,7 @@ class EditedHaystack(Haystack):
 
 
 def find(hay: AnyStr, needle: AnyStr, start: int = 0, end: int | None = None) -> Iterator[int]:
-    """The offset of every place of `needle` that begins in `hay[start:end]`, in order."""
+    """Yield the offset of every place of `needle` that begins in `hay[start:end]`, in order."""
     last = len(hay) if end is None else min(end + len(needle) - 1, len(hay))
     at, before, effort = hay.find(needle, start, last), -len(needle), 0
     while at >= 0:
@@ -487,7 +472,10 @@ def find(hay: AnyStr, needle: AnyStr, start: int = 0, end: int | None = None) ->
 def runs(
     items: Sequence[object], run: Sequence[object], start: int = 0, end: int | None = None
 ) -> Iterator[int]:
-    """Every place of `run` in `items[start:end]`, each of the items looked at once."""
+    """Yield every place of `run` in `items[start:end]`.
+
+    Each of the items is looked at once.
+    """
     borders = [0]
     matched = 0
     for item in run[1:]:

@@ -32,7 +32,10 @@ def decode(data: bytes) -> str:
 
 
 def visible(text: str, keep: str = "") -> str:
-    """`text` with every hidden character but those in `keep` written out, as `\\x1b`, `\\u202e`."""
+    """Return `text` with its hidden characters, except those in `keep`, written out.
+
+    They are written as `\\x1b` or `\\u202e`.
+    """
     others = text
     for kept in keep:
         others = others.replace(kept, "")
@@ -42,12 +45,12 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """`text`, or its first `limit` characters and a mark that there were more."""
+    """Return `text`, or its first `limit` characters and a mark."""
     return text if len(text) <= limit else text[:limit] + " …"
 
 
 def inline(text: str, limit: int = 200) -> str:
-    """A Markdown code span on one line, with at most `limit` characters of `text`."""
+    """Return a one-line Markdown code span of at most `limit` characters."""
     shown = visible(clip(text, limit))
     ticks = "`" * _free_run(shown, 1)
     pad = " " if not shown or "`" in (shown[0], shown[-1]) else ""

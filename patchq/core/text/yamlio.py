@@ -162,7 +162,7 @@ def read_entries(
 
 
 def describe(node: Node) -> str:
-    """The node in a few words, for "expected …, got …"."""
+    """Return the node in a few words, for "expected …, got …"."""
     if isinstance(node, Mapping):
         return "keys and values"
     if isinstance(node, Sequence):

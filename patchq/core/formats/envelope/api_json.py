@@ -110,7 +110,7 @@ def open_api(values: Iterable[Node], *, listed: bool) -> ApiAnswer | None:
 
 
 def several(value: Node, what: str, count: str = "several") -> Unopened:
-    """The refusal of a value that holds more answers than one."""
+    """Return the refusal of a value that holds several answers."""
     return Unopened(
         value.line,
         f"this holds {count} answers ({what}), and only one of them can be meant",

@@ -371,10 +371,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def open_response(data: bytes) -> Envelope | tuple[Problem, ...]:
-    """The header and the text of a response, or why it cannot be read.
-
-    The text keeps its line ends.  It is never blank: a response without any is refused.
-    """
+    """Return the header and the text of a response, or its problems."""
     if problem := _not_text(data):
         return (problem,)
     text, first_line, header = data.removeprefix(_BOM).decode(), 1, Header()

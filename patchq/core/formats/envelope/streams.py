@@ -269,7 +269,7 @@ def _says_error(result: Node) -> bool:
 
 
 def cut(line: int, how: str) -> Unopened:
-    """The refusal of a stream that is not all there."""
+    """Return the refusal of an incomplete stream."""
     hint = "let the agent go on to its end, and send the whole stream, or the edits alone"
     return Unopened(line, f"the stream ends {how}", hint, "response.truncated")
 
@@ -303,7 +303,7 @@ _WHOLE = re.compile(r"[/~\\]|[A-Za-z]:")
 
 
 def _below(arguments: Node, cwd: str | None) -> Node:
-    """The arguments with the relative paths that they name below the agent's directory."""
+    """Return the arguments with their relative paths below the agent's directory."""
     if not cwd or not isinstance(arguments.value, dict):
         return arguments
     members: Mapping[str, Node] = arguments.value

@@ -53,7 +53,7 @@ class JsonPlace(Struct, frozen=True):
     default_path: str | None = None
 
     def at(self, node: Node) -> tuple[int, int]:
-        """The first and last line (1-based) of the response on which a value is."""
+        """Return the first and last line (1-based) of a value in the response."""
         return self.fixed or (self.first + node.line - 1, self.first + node.last - 1)
 
     def inside(self, node: Node) -> JsonPlace:
@@ -88,7 +88,7 @@ class Members(dict[str, Node]):
         return self.place.error(self.node, message, hint)
 
     def inner(self, name: str, hint: str) -> Members:
-        """The members of a member that has to be an object."""
+        """Return the members of a member that must be an object."""
         found = self.get(plain_key(name))
         if found is None or not isinstance(found.value, dict):
             raise self.error(f"expected an object as `{name}`", hint)
@@ -129,12 +129,12 @@ class Members(dict[str, Node]):
         return node.value
 
     def text(self, *keys: str) -> str | None:
-        """A text, or None if it is missing."""
+        """Return the member as text, or None if it is missing."""
         text: str | None = self._value(keys, "a text", lambda value: isinstance(value, str))
         return text
 
     def number(self, *keys: str, least: int = 1) -> int | None:
-        """A whole number, or None if it is missing."""
+        """Return the member as a whole number, or None if it is missing."""
 
         def fits(value: Any) -> bool:
             number = whole(value)
@@ -247,7 +247,7 @@ def whole(value: Any) -> int | None:
 
 
 def plain_key(key: str) -> str:
-    """A key without case and signs."""
+    """Return a key in lower case, without signs."""
     return (_recent if len(key) < _SHORT else _plain)(key)
 
 

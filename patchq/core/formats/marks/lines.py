@@ -44,12 +44,12 @@ def line_above(lines: Sequence[str], index: int, low: int) -> int:
 
 
 def joined(lines: Iterable[str]) -> str:
-    """The lines as text, each ended by a newline."""
+    """Return the lines as text, each ended by a newline."""
     return "\n".join([*lines, ""])
 
 
 def halves(lines: Iterable[Signed]) -> tuple[str, str]:
-    """The old and the new text of signed lines."""
+    """Return the old and the new text of signed lines."""
     lines = list(lines)
     old = joined([text for sign, text in lines if sign != "+"])
     return old, joined([text for sign, text in lines if sign != "-"])

@@ -82,7 +82,7 @@ class KnownPaths:
 
     @classmethod
     def of(cls, known: Known) -> KnownPaths:
-        """The paths for a further text of a response."""
+        """Return the known paths for a further text of a response."""
         if isinstance(known, KnownPaths):
             return cls(known.base, set(known.made), known.lost)
         return cls(known if isinstance(known, BasePaths) else BasePaths(known))
@@ -214,7 +214,7 @@ def mentions_other(line: str, path: str, known: KnownPaths) -> bool:
 
 
 def undotted(path: str) -> str:
-    """The path without `./`, which no path of the repository begins with."""
+    """Return the path without a leading `./`."""
     while path.startswith("./"):
         path = path[2:]
     return path
