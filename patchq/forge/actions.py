@@ -43,7 +43,7 @@ class ForgeReading:
         return self._forge.me()
 
     def refresh(self) -> bool:
-        """Read which requests changed; return False if none did."""
+        """Update the requests from the forge; return False if none changed."""
         changed = self._forge.changed(self._since)
         new = {one.number: one for one in changed if records.is_branch(one.branch)}
         moved = any(self.requests.get(number) != one for number, one in new.items())
@@ -79,7 +79,7 @@ class ForgeReading:
         return self.statuses[sha]
 
     def forget(self, number: int | None) -> None:
-        """Read the conversation anew, as something is written to it."""
+        """Drop the cached conversation, which is about to change."""
         self._talks.pop(number or 0, None)
 
 
@@ -87,7 +87,7 @@ class ForgeReading:
 
 
 class Action(Struct, frozen=True):
-    """One thing to do: its words, and the call that does it.
+    """An action of a round: its words, and the call that does it.
 
     `number` is the request that it is about; one that `decides` changes the proposal here.
     """
@@ -107,7 +107,7 @@ def note(number: int, text: str, key: str) -> Action:
 
 
 class Writer:
-    """Both sides as they are written; `warn` is given what is in the way."""
+    """Writes to the forge, the queue and the copies; problems go to `warn`."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Writer:
         self._copies, self._warn = copies, warn
 
     def carry_out(self, action: Action) -> None:
-        """Carry an action out; a failure of it alone is reported, and tried again later."""
+        """Carry an action out; its own failure is reported, and retried later."""
         try:
             action.do(self)
         except Busy:

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def main() -> int:
-    """Return 0 where all checks of the candidate passed, 1 where one failed."""
+    """Return 0 if all checks of the candidate passed, 1 if one failed."""
     target, commit = os.environ["PATCHQ_TARGET"], os.environ["PATCHQ_COMMIT"]
     config = json.decode(os.environ["PATCHQ_CONFIG"], type=Config)
     names = json.decode(os.environ["PATCHQ_CHECKS"], type=list[str])
@@ -50,7 +50,7 @@ def main() -> int:
 def failures(
     forge: Project, commit: str, names: Collection[str], pause: float
 ) -> Sequence[CommitCheck]:
-    """Return the checks that failed, as soon as one did; none where all passed.
+    """Return the failed checks, as soon as there is one; empty if all passed.
 
     Without `names` all that are there count, once two looks in a row find the same.
     """
@@ -82,7 +82,7 @@ def patiently(ask: Callable[[], T], pause: float) -> T:
 
 
 def _checks(forge: Project, commit: str) -> Sequence[CommitCheck]:
-    """Return the checks; the forge is away as long as it does not know the commit."""
+    """Return the checks; raises `Away` while the forge does not know the commit."""
     try:
         return forge.checks(commit)
     except (Absent, Rejected) as fault:
@@ -94,7 +94,7 @@ def _required(forge: Project, target: str) -> list[str]:
 
 
 def _push(repo: Repository, config: Config, commit: str, target: str) -> None:
-    """Have the branch for candidates of the target end at the commit."""
+    """Push the commit to the target's branch for candidates."""
     remote = Remote(repo, config.forge.remote, config.landing.push_timeout_seconds)
     answer = remote.push({f"{BRANCHES}{target}": (None, commit)}, "--force")
     if answer.kind != "made":

@@ -37,7 +37,7 @@ def place_of(url: str) -> tuple[str, str]:
 def project_of(
     repo: Repository, config: Config, transport: httpx2.BaseTransport | None = None
 ) -> Project:
-    """Return the project on the forge; `UsageError` where the configuration does not name it."""
+    """Return the configured project on the forge; raises `UsageError` if there is none."""
     if not config.has_forge:
         raise UsageError(
             "the configuration has no `forge` section", "add it, as docs/forge.md shows"
@@ -73,7 +73,7 @@ def project_of(
 
 
 def token_of(section: Forge) -> str:
-    """Return the token; `UsageError` where there is none."""
+    """Return the token; raises `UsageError` if there is none."""
     if section.token_command:
         return _printed(section.token_command)
     if token := os.environ.get(section.token_env, "").strip():
@@ -104,7 +104,10 @@ def _printed(command: str) -> str:
 
 
 def findings(forge: Project, section: Forge, target: str) -> list[tuple[str, str]]:
-    """Return levels (`ok`, `todo`) with what was found."""
+    """Return findings on the token and the target's protection, each with a level.
+
+    The level is `ok` or `todo`.
+    """
     rights = forge.rights(target)
     found = [("ok", f"the token belongs to {rights.login or 'an app'}")]
     if rights.can_write:

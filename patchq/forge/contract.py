@@ -69,7 +69,10 @@ class Thread(Struct, frozen=True):
 
 
 class Conversation(Struct, frozen=True):
-    """Everything that people wrote of a request; `remarks` beside its lines, the oldest first."""
+    """Comments and reviews of a request; `remarks` are those outside its lines.
+
+    The oldest remark comes first.
+    """
 
     threads: tuple[Thread, ...] = ()
     remarks: tuple[Remark, ...] = ()
@@ -96,33 +99,33 @@ class CommitCheck(Struct, frozen=True):
 
 
 class Project(Protocol):
-    """One project on a forge; every call is one or more requests, which may raise a `Fault`."""
+    """One project on a forge; each call makes requests and may raise a `Fault`."""
 
     wire: Wire
 
     def me(self) -> str:
-        """Return the login of the token; empty for one of an app."""
+        """Return the login of the token's account, empty for an app."""
 
     def rights(self, target: str) -> Rights:
-        """Return what the token may do."""
+        """Return the token's rights, and the checks that the target requires."""
 
     def changed(self, since: str | None) -> Sequence[PullRequest]:
-        """Return requests that changed since then, the newest first; None: all that are open."""
+        """Return requests changed since then, newest first; for None all open ones."""
 
     def of_branch(self, branch: str) -> Sequence[PullRequest]:
         """Return the requests of a branch, open and closed."""
 
     def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None:
-        """Open a request; None where the branch has one."""
+        """Open a request; return None if the branch has one."""
 
     def edit(self, number: int, **what: str) -> None:
         """Set `title`, `body`, `base` or `state`."""
 
     def conversation(self, number: int) -> Conversation:
-        """Return everything that people wrote."""
+        """Return all comments and reviews of a request."""
 
     def closed_by(self, number: int) -> str:
-        """Return the login of who closed a request; empty where that is not known."""
+        """Return the login of the account that closed a request, empty if unknown."""
 
     def may(self, login: str) -> bool:
         """Return True if the account may write to the project."""
@@ -131,7 +134,7 @@ class Project(Protocol):
         """Return True if the account belongs to `organisation/team`."""
 
     def reply(self, number: int, thread: Thread, text: str) -> None:
-        """Answer in a thread."""
+        """Reply in a thread."""
 
     def resolve(self, thread: Thread) -> None:
         """Resolve a thread."""
@@ -140,20 +143,20 @@ class Project(Protocol):
         """Comment on a request."""
 
     def merge(self, number: int, head: str, message: str) -> str:
-        """Merge a request that has this head; return the commit that it became."""
+        """Merge a request with this head; return the resulting commit."""
 
     def status(self, sha: str) -> CommitStatus | None:
         """Return patchq's status of a commit."""
 
     def set_status(self, sha: str, status: CommitStatus) -> None:
-        """Set it."""
+        """Set patchq's status of a commit."""
 
     def checks(self, sha: str) -> Sequence[CommitCheck]:
-        """Return the checks of a commit so far, patchq's status left out."""
+        """Return the checks of a commit so far, without patchq's own status."""
 
 
 def as_decision(remark: Remark) -> Remark:
-    """Return a comment as the decision that it is where it begins with `/patchq`."""
+    """Return a comment that begins with `/patchq` as a decision, others unchanged."""
     first, _, rest = remark.text.strip().partition("\n")
     verb, _, commit = first.strip().removeprefix(COMMAND).strip().partition(" ")
     if not first.startswith(COMMAND) or verb not in _VERBS:
@@ -164,7 +167,7 @@ def as_decision(remark: Remark) -> Remark:
 
 
 def seconds(moment: str) -> float:
-    """Return a time of the forge in seconds since 1970; 0 where it gives none."""
+    """Return a time of the forge in seconds since 1970, 0 without one."""
     plain = moment.replace(" UTC", "Z").replace(" +", "+").replace(" -", "-")
     try:
         return datetime.fromisoformat(plain).timestamp()

@@ -147,7 +147,7 @@ class GitLab:
             yield Remark(id, by, text, is_bot, review, what, commit, when)
 
     def _remark(self, request: Any, note: Any, signs: Sequence[Any]) -> Remark:
-        """Return a comment; its review is the next request for changes of its author."""
+        """Return a comment; its review is its author's next request for changes."""
         by, at = _login(note), note["created_at"]
         asked = [one for one in signs if _login(one) == by and _sign(one) == "changes"]
         later = [one["id"] for one in asked if seconds(one["created_at"]) >= seconds(at)]
@@ -156,7 +156,10 @@ class GitLab:
         return Remark(id, by, note["body"], self._is_bot(note["author"]), review, at=at)
 
     def _is_bot(self, user: Any) -> bool:
-        """Return True for an account of a program, or of nobody; it is asked for once."""
+        """Return True for a bot or an account that does not exist.
+
+        The answer is cached.
+        """
         id = user["id"]
         if id not in self._bots:
             found = self.wire.find(f"users/{id}")
@@ -170,7 +173,7 @@ class GitLab:
         return self._level(f"groups/{quote(team, safe='')}", login) > 0
 
     def _level(self, of: str, login: str) -> int:
-        """Return the access level in a project or a group; 0 for who is none of its members."""
+        """Return the access level in a project or group, 0 for others than members."""
         found = self.wire.get("users", username=login)
         member = self.wire.find(f"{of}/members/all/{found[0]['id']}") if found else {}
         return int(member["access_level"]) if member.get("state") == "active" else 0
@@ -230,7 +233,10 @@ class GitLab:
 
 
 def _request(one: Any) -> PullRequest:
-    """Return a request; a young one differs each time, as it may have changed unseen."""
+    """Return a request; a recent one is never equal to an earlier reading.
+
+    It may have changed again without a new time.
+    """
     updated, now = one["updated_at"], time.time()
     is_young = now - seconds(updated) < _YOUNG_SECONDS
     return PullRequest(
@@ -249,7 +255,7 @@ def _request(one: Any) -> PullRequest:
 
 
 def _check(one: Any) -> CommitCheck:
-    """Return a job, or a status from elsewhere; one that may fail never does."""
+    """Return a job or an external status; one allowed to fail never fails."""
     state: CheckState = _STATES.get(one["status"], "pending")
     if one["status"] == "skipped":
         state = "skipped"
@@ -263,12 +269,15 @@ def _login(thing: Any) -> str:
 
 
 def _sign(note: Any) -> Stance | None:
-    """Return the decision that GitLab notes in its own words."""
+    """Return the decision in a system note of GitLab's own words."""
     return next((what for words, what in _SIGNS.items() if note["body"].startswith(words)), None)
 
 
 def _head(versions: Sequence[Any], when: str) -> str:
-    """Return the head of a request at a time: GitLab keeps no commit with an approval."""
+    """Return the head of a request at a time.
+
+    GitLab keeps no commit with an approval.
+    """
     before = [one for one in versions if seconds(one["created_at"]) <= seconds(when)]
     newest = max(before, key=lambda one: int(one["id"]), default=None)
     return str(newest["head_commit_sha"]) if newest else ""

@@ -25,10 +25,10 @@ _MOST_BELOW = 64
 
 
 class Proposal(Struct, frozen=True):
-    """A proposal, and how it is to look; `known` are origins and texts of all comments so far.
+    """A proposal, and its intended state on the forge.
 
     Its copy on the remote is named by `root`, ends at `there`, and `pushed` are all its commits
-    that came from here.
+    that came from here.  `known` are origins and texts of all comments so far.
     """
 
     report: CommittedReport
@@ -52,7 +52,10 @@ class Proposal(Struct, frozen=True):
 
 
 class Lines:
-    """The lines of answers of one round: each has a copy, named by the first change of it."""
+    """Proposals and their later rounds, grouped in lines with one copy each.
+
+    A copy is named by the first change of its line.
+    """
 
     def __init__(self, session: Session, copies: Copies) -> None:
         self._session, self._copies = session, copies
@@ -73,12 +76,12 @@ class Lines:
             following = self._session.queue.load(of) if of else None
 
     def root(self, report: Report) -> str:
-        """Return the id of the line: that of its copy, else its first one."""
+        """Return the id of the report's line: its copy's, else its first change's."""
         ids = [id for one in self.earlier(report) for id in (one.id, one.retry.of) if id]
         return next((self._roots[id] for id in ids if id in self._roots), ids[-1])
 
     def proposal(self, report: CommittedReport, queue: str, urls: Mapping[str, str]) -> Proposal:
-        """Return a proposal with all that is to be seen of it; `urls` has those of requests."""
+        """Return a proposal with its state for the forge; `urls` are those of requests."""
         session, root = self._session, self.root(report)
         stack = [one.report for one in depends.under(session, report).below]
         below = next(iter(stack), None)
@@ -111,7 +114,7 @@ def _without_trailers(message: str) -> str:
 
 
 def _is_same(repo: Repository, other: str, commit: str, wanted: object, below: int) -> bool:
-    """Return True if the commit, which may be cut short, makes the same change."""
+    """Return True if the commit, perhaps abbreviated, makes the same change."""
     found = repo.resolve_commit(other)
     return found is not None and (found == commit or _content(repo, found, below) == wanted)
 

@@ -82,9 +82,10 @@ def decide(line: str, number: int, errand: Errand) -> Action:
 
 
 class Deciders(Struct, frozen=True):
-    """People who decide, and what their word does; `named` are accounts of `forge.people`.
+    """People who may decide, and the rules for it.
 
-    `alone`: no other process serves the queue, so this one lands what it accepts.
+    `named` are accounts of `forge.people`.  `alone`: no other process serves the queue, so this one
+    lands what it accepts.
     """
 
     me: str
@@ -95,7 +96,7 @@ class Deciders(Struct, frozen=True):
 
 
 def rules_of(forge: Project, section: Forge, me: str, alone: bool) -> Deciders:
-    """Return whose word counts, as the forge knows these accounts now."""
+    """Return the rules for decisions, with rights as the forge has them now."""
     logins = {one.casefold() for one in section.people if "/" not in one}
     teams = [one for one in section.people if "/" in one]
 
@@ -114,7 +115,7 @@ def rules_of(forge: Project, section: Forge, me: str, alone: bool) -> Deciders:
 
 
 def head(proposal: Proposal, talk: Conversation) -> Iterator[Action]:
-    """Yield what is to be done about the copy."""
+    """Yield the actions on a proposal's copy."""
     there, commit = proposal.there, proposal.commit
     if there == commit:
         return
@@ -129,7 +130,7 @@ def head(proposal: Proposal, talk: Conversation) -> Iterator[Action]:
 def step(
     proposal: Proposal, request: PullRequest | None, talk: Conversation, rules: Deciders
 ) -> Iterator[Action]:
-    """Yield what is to be done about a proposal that waits, and its request."""
+    """Yield the actions on a waiting proposal and its request."""
     if request is not None and not request.is_open:
         mark = words.mark_in(request.body)
         closed_there = mark is not None and mark.state == "proposed"
@@ -161,7 +162,7 @@ def _discard(id: str, number: int) -> Action:
 
 
 def _edits(proposal: Proposal, request: PullRequest) -> dict[str, str]:
-    """Return the fields of a request that are not as they are to be; a person's title stays."""
+    """Return the fields of a request to change; a person's title stays."""
     mark = words.mark_in(request.body)
     is_own = mark is not None and words.digest(request.title) == mark.title
     title = proposal.title if is_own else request.title
@@ -189,7 +190,7 @@ def _answers(proposal: Proposal, number: int, talk: Conversation) -> Iterator[Ac
 def _decided(
     proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
 ) -> Iterator[Action]:
-    """Yield the decision that people came to and that is not carried out yet."""
+    """Yield the action for a decision of people that is not carried out yet."""
     report = proposal.report
     if report.boarded:
         return
@@ -293,7 +294,7 @@ def _comments(
 def unsent(
     proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
 ) -> list[tuple[Thread | None, Remark]]:
-    """Return all comments that the agent has not got, by people who may decide."""
+    """Return the comments of people who may decide that the agent has not got."""
     beside = [one for one in talk.remarks if one.what == "comment"]
     found = [_new(one, proposal, request, rules) for one in beside]
     return [
@@ -315,7 +316,7 @@ def _on_lines(
 
 
 def _new(one: Remark, proposal: Proposal, request: PullRequest, rules: Deciders) -> Remark | None:
-    """Return a comment as its agent gets it; None if it is nothing new, or of nobody who may."""
+    """Return a comment as its agent gets it; None for known or unauthorised ones."""
     text, by = plain(one.text), one.by
     if not text or words.is_own(one.text) or one.bot:
         return None

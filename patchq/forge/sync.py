@@ -38,7 +38,7 @@ _MOST_ROUNDS = 8  # in a row, as long as each decides something here
 
 
 class Sync:
-    """The rounds of one process with one forge; each action is given to `say`."""
+    """The rounds of one process with one forge; `say` gets each action."""
 
     def __init__(self, forge: Project, say: Callable[[str], None]) -> None:
         self.forge, self.tell = forge, say
@@ -48,14 +48,14 @@ class Sync:
         self._quiet = 0
 
     def rounds(self, gate: Gate, *, dry_run: bool = False) -> None:
-        """Make rounds as long as one decides something here."""
+        """Make rounds until one decides nothing here."""
         for _ in range(_MOST_ROUNDS):
             done = self.round(gate, dry_run=dry_run)
             if dry_run or not any(one.decides for one in done):
                 break
 
     def round(self, gate: Gate, *, dry_run: bool = False) -> list[Action]:
-        """Make one round; return what was done, or in a dry run is to be done."""
+        """Make one round; return its actions, which a dry run does not carry out."""
         session = gate.session(targeted=False)
         session.branches.refresh()
         if lock_owner(session.queue_root) is None:
@@ -95,7 +95,7 @@ class Round:
         self._shown = dict[str, ShownRequest]()
 
     def run(self, *, dry_run: bool) -> list[Action]:
-        """Carry out what is to be done; in a dry run say it alone."""
+        """Carry out the actions, or in a dry run only print them."""
         done = list[Action]()
         for action in self._actions():
             self._sync.tell(str(action))
@@ -168,7 +168,7 @@ class Round:
         return proposal, self._reading.request_of(records.branch(proposal.root))
 
     def _of_decided(self, request: PullRequest) -> Iterator[Action]:
-        """Yield what is to be done about a request without a proposal."""
+        """Yield the actions on a request without a proposal."""
         session, mark = self._session, words.mark_in(request.body)
         if mark is None or mark.queue != self._queue:
             return
@@ -195,7 +195,7 @@ class Round:
 
 
 def _sign(session: Session) -> object:
-    """Return a value that changes with anything that a round looks at here."""
+    """Return a value that changes with any local state that a round reads."""
     repo, remote = session.repo, session.config.forge.remote
     places = (records.WAITING, records.BOARDED, f"{records.REMOTES}{remote}/", records.BRANCHES)
     stamp = (session.queue_root / LOCKS).stat().st_mtime_ns
@@ -210,7 +210,7 @@ def _root(request: PullRequest) -> str:
 
 
 def serve(shared: SharedGate, sync: Sync, log: Path | None = None) -> None:
-    """Keep both sides in step for ever; `log` is the daemon's."""
+    """Keep both sides in step without end; `log` is the daemon's."""
     rest = 0.0
     while True:
         with shared.gate(writes=True) as gate:
@@ -223,7 +223,10 @@ def serve(shared: SharedGate, sync: Sync, log: Path | None = None) -> None:
 
 
 def turn(gate: Gate, sync: Sync, rest: float) -> float:
-    """Make rounds; return the seconds to rest where they do not end well, after `rest` before."""
+    """Make rounds; return the seconds to rest, 0 if they succeed.
+
+    After a failure the rest doubles; `rest` is the previous one.
+    """
     context = gate.context()
     troubles, pause = Troubles(context.queue_root), context.config.forge.poll_seconds
     try:

@@ -39,7 +39,7 @@ _WHAT = {
 
 
 class PlanRules(Struct, frozen=True):
-    """Limits on edits; `denied` gives the reason why a path is denied."""
+    """Limits on edits; `denied` returns the reason why a path is denied."""
 
     levels: tuple[str, ...]
     denied: Callable[[str], str | None]
@@ -57,9 +57,10 @@ class PlanRules(Struct, frozen=True):
 
 
 class EditRefused(Exception):
-    """An edit cannot be applied; an error without an id is of the edit itself.
+    """An edit that cannot be applied, with its problem.
 
-    A `note` is shown in its place for an edit that fails since another one, of the error, did.
+    A problem without an id is of the edit itself.  A `note` is shown instead for an edit that fails
+    because the edit of the problem did.
     """
 
     def __init__(self, problem: ErrorProblem, note: WarningProblem | None = None) -> None:
@@ -97,8 +98,10 @@ def _spelled(path: str) -> str:
 def existing(
     tree: Tree, path: str, rules: PlanRules, *, suggests: bool = True, link: bool = False
 ) -> tuple[bytes, Entry]:
-    """The file, or the symbolic `link`, at `path` and its bytes, whatever they are; raises
-    `EditRefused`, which names the file that a wrong path may mean where it is to `suggest` one."""
+    """Return the bytes and the entry of the file, or symbolic `link`, at `path`.
+
+    Raises `EditRefused`; with `suggests` it names the file that a wrong path may mean.
+    """
     check_spelling(path, rules, exists=True)
     entry = tree.entry(path)
     if entry is None:
@@ -117,9 +120,9 @@ def existing(
 def check_change(
     tree: Tree, path: str, rules: PlanRules, *, link: bool = False, leaving: Collection[str] = ()
 ) -> None:
-    """Raise `EditRefused` unless what is at `path` may be changed, whoever asks.
+    """Raise `EditRefused` unless the file at `path` may be changed or made.
 
-    That is a file, or the symbolic `link`, or nothing; paths that are `leaving` make room.
+    With `link`, the symbolic link there.  Paths that are `leaving` make room.
     """
     entry = tree.entry(path)
     if entry is None or (entry.kind == "tree" and leaving):
@@ -132,7 +135,7 @@ def check_change(
 def misplaced(
     changes: Sequence[FileChange], before: Tree, rules: PlanRules
 ) -> Iterator[ErrorProblem]:
-    """Return a problem for each path of `changes` on which nothing may change."""
+    """Yield a problem for each changed path on which nothing may change."""
     gone = {change.path for change in changes if change.after is None}
     gone |= {change.renamed_from for change in changes if change.renamed_from is not None}
     for change in changes:
@@ -144,7 +147,7 @@ def misplaced(
 
 
 def too_large(sizes: Iterable[tuple[str, int]], most: int) -> ErrorProblem | None:
-    """Return the problem with the first file of more than `most` bytes."""
+    """Return the problem of the first file of more than `most` bytes."""
     for path, size in sizes:
         if size > most:
             return ErrorProblem(
@@ -196,9 +199,10 @@ def check_text(path: str, data: bytes, rules: PlanRules) -> None:
 def check_new(
     tree: Tree, path: str, rules: PlanRules, leaving: Collection[str] = ()
 ) -> Entry | None:
-    """Return the file at a path where one may be made; raises `EditRefused` for any other path.
+    """Return the file at a path where one may be made, if any.
 
-    A directory of which all files are `leaving` makes room, and so does a file above.
+    Raises `EditRefused` for any other path.  A directory of which all files are `leaving` makes
+    room, and so does a file above.
     """
     check_spelling(path, rules, exists=False)
     _check_filter(tree, path)
@@ -235,9 +239,9 @@ def check_new(
 
 
 def check_twin(tree: Tree, path: str, leaving: Collection[str]) -> None:
-    """Raise `EditRefused` for a new file of the root whose name one other file has.
+    """Raise `EditRefused` for a new root file named like one file elsewhere.
 
-    That one is meant as often, or quoted from.  Paths that are `leaving` make room.
+    That file is meant as often, or quoted from.  Paths that are `leaving` make room.
     """
     if "/" in path:
         return
@@ -257,7 +261,7 @@ def check_twin(tree: Tree, path: str, leaving: Collection[str]) -> None:
 
 
 def _placeholder(tree: Tree, path: str) -> str | None:
-    """The part of a new path that replaces something else, unless the base has it."""
+    """Return the placeholder in a new path; None without one, or if it exists."""
     parts = path.split("/")
     for depth, part in enumerate(parts, 1):
         here = "/".join(parts[:depth])
@@ -298,8 +302,11 @@ def _parents(path: str) -> Iterator[str]:
 
 
 def _check_collisions(tree: Tree, path: str) -> None:
-    """A path that only case or composition tells from one that exists would overwrite it on some
-    file systems; one that only looks like it is taken for it by people."""
+    """Raise `EditRefused` for a path that looks like an existing one.
+
+    A path that differs only in case or composition would overwrite the other on some file systems;
+    one that only looks like it is mistaken for it by people.
+    """
     directory = ""
     for name in path.split("/"):
         names = tree.names(directory)
@@ -328,14 +335,14 @@ def _look_alike_refusal(
 
 
 class NewPaths:
-    """The paths that a batch adds, kept from standing in each other's way."""
+    """The paths that a batch adds, checked against each other."""
 
     def __init__(self) -> None:
         # By each part of its look: the path, and whether it is a file.
         self._known: dict[str, tuple[str, bool]] = {}
 
     def add(self, path: str) -> None:
-        """Raise `EditRefused` for a path that cannot stand beside those before it."""
+        """Raise `EditRefused` for a path that conflicts with an earlier one."""
         for step, is_file in (*((parent, False) for parent in _parents(path)), (path, True)):
             for part in look(step):
                 self._add(path, step, is_file, *self._known.setdefault(part, (step, is_file)))
@@ -354,7 +361,7 @@ class NewPaths:
 
 
 def likely_path(tree: Tree, path: str) -> str | None:
-    """The path that a wrong one most likely means; a suggestion only."""
+    """Return the path that a wrong one most likely means, as a suggestion only."""
     listing = tree.listing()
     names = path.split("/")
     tails = ("/".join(names[at:]) for at in range(len(names)))

@@ -48,7 +48,7 @@ CharacterOp = ReplaceText | Occurrences | InContext
 
 
 class Wanted(Struct, frozen=True):
-    """An edit's wish: `replacement` for `target` between `before` and `after`, and where."""
+    """A replacement of `target` between `before` and `after`, and the places meant."""
 
     target: bytes
     replacement: bytes
@@ -87,7 +87,7 @@ class Wanted(Struct, frozen=True):
 
     @property
     def counts(self) -> bool:
-        """True if the edit says how many places, or which of them, it means."""
+        """Return True if the edit states the number or the choice of its places."""
         return self.at is not None or self.count not in (1, None) or self.stated
 
     def unescaped(self) -> Wanted:
@@ -96,7 +96,7 @@ class Wanted(Struct, frozen=True):
         return replace(self, target=target, replacement=replacement, before=before, after=after)
 
     def pick(self, found: Sequence[S], text: Text) -> Sequence[S]:
-        """Return the places to change; none if there are too few, all of them if too many."""
+        """Return the places to change: none if too few, all if too many."""
         if self.at is not None or self.count != 1:
             there = apart(found)
             if self.at is None:
@@ -114,9 +114,9 @@ class Wanted(Struct, frozen=True):
 
 
 def resolve(text: Text, op: CharacterOp, levels: Sequence[str]) -> Found | Missed:
-    """Return the place of `op` in `text`, or why there is none.
+    """Return the place of `op` in `text`, or why it has none.
 
-    `Missed("count")` has the number of places that there are instead of the stated one.
+    `Missed("count")` has the number of places that were found instead of the stated one.
     """
     wanted = _wanted(text, op)
     letters = [level for level in ("exact", "line_endings") if level in levels]
@@ -139,7 +139,10 @@ def resolve(text: Text, op: CharacterOp, levels: Sequence[str]) -> Found | Misse
 
 
 def present(text: Text, op: CharacterOp, levels: Sequence[str]) -> Found | None:
-    """Return the new text's lines, where the old text is nowhere and they are in its place."""
+    """Return the new text's only place, if the edit is already applied.
+
+    The caller has found the old text in no place.
+    """
     wanted = _wanted(text, op)
     if wanted.at is not None or wanted.count != 1:
         return None
@@ -151,7 +154,7 @@ def present(text: Text, op: CharacterOp, levels: Sequence[str]) -> Found | None:
 
 
 def _wanted(text: Text, op: CharacterOp) -> Wanted:
-    """Return the edit's wish, without a byte order mark that the text has already."""
+    """Return the edit's replacement, without a byte order mark that the text has already."""
     wanted = Wanted.of(op)
     if text.offset and not wanted.old.startswith(BOM):
         return replace(wanted, replacement=wanted.replacement.removeprefix(BOM))
@@ -159,7 +162,10 @@ def _wanted(text: Text, op: CharacterOp) -> Wanted:
 
 
 def _readings(wanted: Wanted, levels: Sequence[str]) -> list[tuple[Wanted, str | None]]:
-    """Return the edit as written, and with its escapes undone, with the level that names it."""
+    """Return the edit as written, and with its escapes undone if that differs.
+
+    Each comes with the level that names it, None for the edit as written.
+    """
     plain = wanted.unescaped()
     if "unescaped" not in levels or plain.old == wanted.old:
         return [(wanted, None)]
@@ -176,7 +182,7 @@ def _without_escapes(levels: Sequence[str]) -> list[str]:
 def _literal(
     text: Text, wanted: Wanted, levels: Collection[str], named: str | None = None
 ) -> tuple[Found | Missed | None, list[CharRange]]:
-    """Return the outcome at the first level that decides, and the most places found at any."""
+    """Return the outcome at the first decisive level, and the most places found."""
     most: list[CharRange] = []
     for level, found in char_ranges(text, wanted.old, levels):
         most = max(most, apart(found), key=len)
@@ -198,7 +204,7 @@ def _literal(
 def _several(
     text: Text, wanted: Wanted, found: Sequence[CharRange], level: str, levels: Collection[str]
 ) -> Found | Missed:
-    """Return the one place, where all places give the same bytes; else why there is none."""
+    """Return the place if all places give the same bytes, else why not."""
     places = begun_lines(text, found)
     why: Literal["count", "ambiguous"] = "count" if wanted.counts else "ambiguous"
     missed = Missed(why, level, places, detail=_times(found))
@@ -247,7 +253,7 @@ def _without_line(text: Text, span: CharRange) -> tuple[Hunk, ...]:
 
 
 def _flaw(text: Text, wanted: Wanted, span: CharRange) -> str | None:
-    """Return the reason why the new text cannot replace the old one to the letter."""
+    """Return the reason why the new text cannot be written at `span`."""
     if not wanted.old.isascii():
         curled = typographic(wanted.old) - typographic(text.part(span.start, span.end))
         if curled & typographic(wanted.replacement):
@@ -264,12 +270,12 @@ def _flaw(text: Text, wanted: Wanted, span: CharRange) -> str | None:
 
 
 def _reach(lines: Iterable[bytes], indent: bytes) -> bool:
-    """Return True if all lines but blank ones are indented at least so far."""
+    """Return True if all non-blank lines begin with `indent`."""
     return all(line.startswith(indent) for line in lines if line.strip())
 
 
 def _changed(text: Text, span: CharRange, old: bytes, new: bytes) -> tuple[Hunk, ...]:
-    """Return the changes that put `new` where `old` was found.
+    """Return the hunks that replace `old` by `new` at `span`.
 
     Lines, or ends of lines, that the two share keep the text's bytes; new line ends are the text's
     most frequent.
@@ -299,9 +305,9 @@ def _ended(text: Text, lines: list[bytes]) -> bytes:
 def there_already(
     text: Text, wanted: Wanted, places: Sequence[CharRange], levels: Collection[str]
 ) -> Found | None:
-    """Return the lines of the new text that the places are parts of, if all of them are.
+    """Return the lines of the new text around all places, or None.
 
-    It is lines of the file, or adds to a part of one what can be seen.
+    The new text counts if it is whole lines, or adds more than blanks to a part of a line.
     """
     old, new = (half.replace(b"\r\n", b"\n") for half in (wanted.old, wanted.new))
     if old == new or old not in new:
@@ -323,7 +329,7 @@ def there_already(
 
 
 def _round(standing: Sequence[CharRange], place: CharRange) -> CharRange | None:
-    """Return the last of the rising places that begins ahead of this one, if it holds it."""
+    """Return the span that contains `place`; `standing` is in order."""
     at = bisect_right(standing, place.start, key=lambda span: span.start) - 1
     return standing[at] if at >= 0 and place.end <= standing[at].end else None
 
@@ -334,9 +340,10 @@ def _is_lines(text: Text, span: CharRange) -> bool:
 
 
 def _is_apart(text: Text, span: CharRange, ahead: bytes, behind: bytes) -> bool:
-    """Return True if the place ends where words do, and where lines do on which lines are added.
+    """Return True if the span begins and ends between words.
 
-    `import b` is not added by `import b.c`.
+    It also begins or ends a line if lines are added before or after it.  `import b` is not added by
+    `import b.c`.
     """
     start = text.starts[text.line_at(span.start) - 1]
     if ahead.endswith(b"\n") and text.part(start, span.start).strip(BLANKS):
@@ -356,7 +363,7 @@ def _ends_line(text: Text, at: int) -> bool:
 
 
 def _as_lines(wanted: Wanted) -> Replace | None:
-    """Return the edit as one of whole lines, if it can be one.
+    """Return the edit as one of whole lines, or None.
 
     A quote of less than a line cannot, nor one whose line end is to go away.
     """
@@ -387,7 +394,7 @@ Range = tuple[int, int]
 
 
 def resolve_paragraphs(text: Text, op: InParagraph) -> Found | Missed:
-    """Return the place of `op` in `text`, or why there is none."""
+    """Return the place of `op` in `text`, or why it has none."""
     predicate = parse(op.predicate)
     places: list[CharRange] = []
     for start, paragraph in _paragraphs(text):
@@ -420,7 +427,7 @@ def resolve_paragraphs(text: Text, op: InParagraph) -> Found | Missed:
 
 
 def _paragraphs(text: Text) -> Iterator[tuple[int, str]]:
-    """Yield every run of lines that are not blank, with its offset."""
+    """Yield every run of non-blank lines, with its offset."""
     first: int | None = None
     for i, line in enumerate([*text.lines, b""]):
         if line.strip():

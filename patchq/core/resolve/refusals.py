@@ -46,7 +46,7 @@ Search = Callable[[bytes], Sweep]  # looks for lines in other files
 
 
 class Scene(Struct, frozen=True):
-    """The file in which a quote was sought, and the means to explain that it is not there.
+    """The file that was searched for a quote, and means to explain the miss.
 
     `text` is the base's, or what `earlier` edits of the batch made of it.  What takes long is done
     only with a `search`, and all of it only as far as the `effort` reaches.
@@ -61,7 +61,7 @@ class Scene(Struct, frozen=True):
 
 
 def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
-    """Return the problem of an edit that was missed."""
+    """Return the problem of a missed edit."""
     op = edit.op
     if not scene.effort.spend(PER_EDIT + len(scene.text.whole) // BYTES_A_STEP):
         return _unexamined(edit, scene, missed)
@@ -112,7 +112,10 @@ def _code(op: Op, missed: Missed) -> str:
 
 
 def _unexamined(edit: Edit, scene: Scene, missed: Missed) -> Problem:
-    """Return the short problem of a missed edit once the budget for explaining is spent."""
+    """Return the short problem of a missed edit, without an explanation.
+
+    The budget for explanations is spent.
+    """
     lines = ", ".join(str(place.start + 1) for place in missed.places[:_FEW])
     more = ", …" if len(missed.places) > _FEW else ""
     found = f": it may mean lines {lines}{more}" if missed.why == "ambiguous" and lines else ""
@@ -318,7 +321,10 @@ def _excerpt(text: Text, start: int, count: int) -> tuple[int, tuple[str, ...]]:
 
 
 def _visible(line: bytes, other: bytes) -> str:
-    """Return a line with its blanks at both ends visible; all where nothing else differs."""
+    """Return a line with the blanks at both ends made visible.
+
+    All blanks are if the lines differ in nothing else.
+    """
     if not line:
         return "an empty line"
     text, inner = decode(line), decode(line).strip(" \t\r")
@@ -376,7 +382,7 @@ def _bare(scene: Scene, places: Iterable[LineRange]) -> tuple[Candidate, ...]:
 def _certain(
     scene: Scene, op: Replace, place: LineRange, places: Sequence[LineRange], trials: Iterator[int]
 ) -> Iterator[str]:
-    """Yield the lines before a place that, quoted too, decide for it; fewest first."""
+    """Yield the lines before a place that make its quote certain, fewest first."""
     there = scene.text.contents
     for count in range(1, min(_MOST_CONTEXT, place.start) + 1):
         if any(_same_before(there, place, other, count) for other in places if other is not place):
@@ -404,7 +410,7 @@ def _same_before(there: Lines, place: LineRange, other: LineRange, count: int) -
 
 
 def _as_quoted(lines: Lines, shift: Shift) -> str | None:
-    """Return the file's lines, indented as the quote is; None if they cannot be."""
+    """Return the file's lines in the quote's indentation; None if that is impossible."""
     back = Shift(added=shift.removed, removed=shift.added)
     moved = [line for line in (shifted(line, back) for line in lines) if line is not None]
     try:
@@ -414,7 +420,10 @@ def _as_quoted(lines: Lines, shift: Shift) -> str | None:
 
 
 def symbol_at(text: Text, index: int, effort: Effort) -> str | None:
-    """Return the definitions round a line, outermost first (`Login.check`), by indentation."""
+    """Return the definitions around a line, outermost first, such as `Login.check`.
+
+    They are found by indentation.
+    """
     names: list[str] = []
     depth, at = sys.maxsize, index
     while at >= max(0, index - _SYMBOL_REACH) and depth > 0:
