@@ -90,7 +90,7 @@ class Policy:
         return f"`paths.deny` has the pattern `{pattern}`" if pattern else None
 
     def taken_out(self, path: str) -> bool:
-        """True where the configuration says that the path asks for no review."""
+        """Return True if the configuration says that the path asks for no review."""
         return all(self._review.last(name).startswith("!") for name in _names(path))
 
     def review(self, path: str, *, existed: bool) -> str | None:
@@ -139,7 +139,7 @@ def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
 
 
 def ignored_by(lines: Sequence[str], path: str) -> bool:
-    """True if the lines of a `.gitignore` match a path below its directory."""
+    """Return True if the lines of a `.gitignore` match a path below its directory."""
     return bool(lines) and matcher([line for line in lines if not pattern_error(line)])(path)
 
 
@@ -164,12 +164,12 @@ class _Patterns:
         self._rules = [(text, expression) for text, expression in rules if expression]
 
     def match(self, name: str) -> str | None:
-        """The pattern that includes a path, by the last one that matches it."""
+        """Return the pattern that includes a path, by the last one that matches it."""
         last = self.last(name)
         return None if last.startswith("!") else last or None
 
     def last(self, name: str) -> str:
-        """The last pattern that matches a path in lower case, "" for none."""
+        """Return the last pattern that matches a path in lower case, "" for none."""
         return next((text for text, expression in self._rules if expression.search(name)), "")
 
 

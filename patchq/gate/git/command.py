@@ -266,7 +266,7 @@ def fault(what: str, error: Exception) -> Fault:
 
 
 def unreadable(what: str, error: Exception) -> Fault:
-    """The fault of reading objects: the disk's, or of these alone."""
+    """Return the fault of reading objects: the disk's, or of these alone."""
     found = fault(what, error)
     named = what.rpartition(" ")[2]  # libgit2 often begins with the object that `what` names
     why = "it is missing" if isinstance(error, KeyError) else str(error).removeprefix(f"{named}: ")

@@ -37,7 +37,7 @@ class LockFile:
 
     @classmethod
     def write(cls, directory: Path, suffix: str, content: bytes) -> LockFile:
-        """A new own file `patchq-<token><suffix>` that holds `content`; nothing is locked yet."""
+        """Write a new file `patchq-<token><suffix>` with `content`, not linked yet."""
         while True:
             own = directory / f"patchq-{secrets.token_hex(8)}{suffix}"
             fd = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)

@@ -126,7 +126,10 @@ def fork_of(repo: Repository, one: str, other: str) -> str | None:
 
 
 def _range(start: int, count: int) -> tuple[int, int]:
-    """Lines as slices count them; git names the line before an empty range."""
+    """Return the range as a slice.
+
+    Git names the line before an empty range.
+    """
     first = start - 1 if count else start
     return first, first + count
 

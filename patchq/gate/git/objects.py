@@ -231,7 +231,7 @@ def referred(kind: int, raw: bytes) -> list[str]:
 
 
 def differences(trees: Trees, old: str | None, new: str | None, prefix: str = "") -> Changes:
-    """Path -> (before, after) for every file that differs between two trees.
+    """Return (before, after) of each file that differs between two trees, by path.
 
     `old` and `new` are ids of trees (None: empty).  Renames are a deletion and a creation.
     """

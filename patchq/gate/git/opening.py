@@ -38,7 +38,7 @@ _CURES = {
 
 
 def open_handle(path: Path) -> pygit2.Repository:
-    """The repository that `path` is in, with libgit2's memory kept within bounds.
+    """Return the repository that `path` is in, with libgit2's memory kept within bounds.
 
     `UsageError` if it is in none, `RepositoryFault` where patchq cannot work in it.
     """

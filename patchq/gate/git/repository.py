@@ -113,7 +113,7 @@ class Repository:
 
     @classmethod
     def open(cls, path: Path) -> Repository:
-        """The repository that `path` is in; `errors.UsageError` if it is in none."""
+        """Return the repository that `path` is in; `errors.UsageError` if it is in none."""
         return cls(open_handle(path))
 
     def identity(self) -> Identity | None:
@@ -166,7 +166,7 @@ class Repository:
         return name if name != target and self.ref_target(target) else None
 
     def branch_tip(self, name: str) -> str | None:
-        """The commit of `refs/heads/<name>`; None if it is missing or not a plain branch."""
+        """Return the commit of `refs/heads/<name>`, or None for no plain branch."""
         return self.tip(f"refs/heads/{name}")
 
     def tip(self, fullname: str) -> str | None:
@@ -238,7 +238,7 @@ class Repository:
         return bool(self.raw_repository.is_shallow)
 
     def root(self, tip: str) -> str:
-        """The commit with which the history of first parents begins."""
+        """Return the commit with which the history of first parents begins."""
         [first] = deque(self._walk(tip, None, first_parents=True), maxlen=1)
         return str(first.id)
 
@@ -282,7 +282,7 @@ class Repository:
         return tuple(as_changes(changes, self.raw))
 
     def touching(self, tip: str, hide: str | None, path: str) -> Iterator[str]:
-        """The commits of `hide..tip` whose `path` is none of its parents', children first."""
+        """Yield the commits of `hide..tip` whose `path` is none of its parents', children first."""
         for commit in self._walk(tip, hide):
             there = self.leaf(str(commit.tree_id), path)
             before = [self.leaf(str(parent.tree_id), path) for parent in commit.parents] or [None]
@@ -433,7 +433,7 @@ class Repository:
         return self.write_commit(parent, changes, message, author, committer, sign)
 
     def write_tree(self, parent: str | None, changes: Sequence[FileChange]) -> str:
-        """The tree of a commit with the changes made, as `write_commit` would have it."""
+        """Return the tree that `write_commit` would make with the changes."""
         new_tree = partial(self.buffer.keep, ObjectType.TREE)
         base = self.tree(parent).root if parent else new_tree(b"")
         look_up = partial(self.leaf, base)
@@ -482,7 +482,7 @@ class CommitTree(Struct, frozen=True):
         return self.repo.listing(self.root)
 
     def filtered(self, path: str) -> str | None:
-        """The `filter` attribute by this commit's `.gitattributes`, and by those outside it."""
+        """Return the `filter` attribute by this commit's `.gitattributes` and those outside it."""
         above = [""] + [path[: i + 1] for i, char in enumerate(path) if char == "/"]
         places = [f"{at}.gitattributes" for at in above]
         inside = any(self.repo.leaf(self.root, place) for place in places)

@@ -148,7 +148,7 @@ class Steps(Struct, frozen=True):
 
 
 def steps(config: Config, git_hooks: Path | None) -> Steps:
-    """The hooks of the configuration, and the repository's own in the directory `git_hooks`.
+    """Return the hooks of the configuration, and the repository's own in the directory `git_hooks`.
     Raises `HookFault` for a shipped hook that there is not."""
     own = [] if git_hooks is None else _git_steps(git_hooks)
     every = [*(_step(hook, config) for hook in config.hooks), *own]
@@ -210,12 +210,12 @@ def _hears(hook: Hook, name: str | None) -> frozenset[EventKind]:
 
 
 def parts(hook: Hook) -> tuple[str, ...]:
-    """The directories that a hook is made of, beside what its PATH names."""
+    """Return the directories that a hook is made of, beside what its PATH names."""
     return _PARTS if name_in(hook.run) else ()
 
 
 def _git_steps(hooks: Path) -> list[Step]:
-    """The repository's own hooks for applied patches, those that git would run."""
+    """Return the repository's own hooks for applied patches, those that git would run."""
     files = {name: hooks / name for name in _GIT_HOOKS}
     return [
         Step(
@@ -253,7 +253,7 @@ def misfit(name: str, stage: str) -> str | None:
 
 
 def git_script(name: str) -> Path | None:
-    """The script for one of git's own hooks; None if patchq ships none of that name."""
+    """Return the script for one of git's own hooks, or None."""
     return directory() / "git" / name if name in GIT_SUMMARIES else None
 
 
@@ -281,7 +281,7 @@ def environment(names: Sequence[str]) -> dict[str, str]:
 
 
 def shell_words(line: str) -> list[str]:
-    """The words of a shell line; none where it is not plain to see."""
+    """Return the words of a shell line, or none if it is unclear."""
     try:
         return shlex.split(line, comments=True)
     except ValueError:

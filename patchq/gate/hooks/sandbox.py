@@ -295,7 +295,7 @@ def _end(process: subprocess.Popen[bytes], first: int | None) -> None:
 
 
 def can_sandbox(root: Path) -> bool:
-    """True if hooks can be sandboxed below the directory."""
+    """Return True if hooks can be sandboxed below the directory."""
     there = not os.environ.get(NO_SANDBOX) and shutil.which("bwrap") and _memory()
     return bool(there) and _sandboxes(root)
 

@@ -129,7 +129,7 @@ def judge_push(
 
 
 def _landed(session: Session, commit: str) -> bool:
-    """True if a report says that a batch landed by this very commit."""
+    """Return True if a report says that a batch landed by this very commit."""
     named = history.trailers(session.repo, commit).get("Patchq-Batch", [])
     reports = filter(None, map(session.queue.load, named))
     return any(it.state in LANDED and it.commit == commit for it in reports)

@@ -244,7 +244,7 @@ class Pending(Struct, frozen=True):
         }
 
     def summary(self) -> str:
-        """In words, behind the id."""
+        """Return the state in words that follow the id."""
         now = time.time()
         if self.place == "inbox":
             return f"in the inbox for {_long(now - self.since)}"

@@ -101,7 +101,7 @@ class Troubles:
         self._shelf.put(what, encode(now))
 
     def over(self, what: str) -> None:
-        """That works now."""
+        """Remove the note on a thing that works again."""
         self._shelf.remove(what)
 
     def all(self) -> list[Trouble]:

@@ -141,7 +141,7 @@ class Folder:
             return None
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of a file; None when there is no such file."""
+        """Return the bytes of a file; None when there is no such file."""
         folder = self.fd
         with suppress(FileNotFoundError), files.opened(name, _READ, folder) as fd:
             return read_up_to(fd, os.fstat(fd).st_size)

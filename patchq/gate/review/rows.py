@@ -324,7 +324,7 @@ class _Owners:
             yield known
 
     def _line(self, line: int, ids: tuple[str, ...]) -> tuple[str, ...]:
-        """The edits whose quote has the line; of several the narrowest ones."""
+        """Return the edits whose quote has the line; of several the narrowest ones."""
         over = [(a[1] - a[0], id) for a, id in self._placed if a[0] <= line < a[1] and id in ids]
         least = min((size for size, _ in over), default=0)
         return tuple(id for size, id in over if size == least) or ids

@@ -26,7 +26,10 @@ def database(config: Config) -> str:
 
 
 def database_of(config: Config) -> str:
-    """The connection string; `UsageError` where there is none, or nothing to connect with."""
+    """Return the connection string.
+
+    Raises `UsageError` where there is none, or nothing to connect with.
+    """
     named = database(config)
     if not named:
         raise UsageError(
@@ -39,7 +42,7 @@ def database_of(config: Config) -> str:
 
 
 def target_of(config: Config) -> str:
-    """The branch of what names none, which is the same on all machines."""
+    """Return the default branch, which is the same on all machines."""
     if not config.has_cluster:
         raise UsageError(
             "the configuration has no `cluster` section",

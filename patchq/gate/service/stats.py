@@ -35,7 +35,7 @@ PLACES = {"agent": 1, "model": 2, "format": 3}  # where a key has what sums can 
 
 
 def verdict(report: Report) -> State:
-    """The state with which the report first appeared."""
+    """Return the state with which the report first appeared."""
     state = report.state
     if state in VERDICTS:
         return state

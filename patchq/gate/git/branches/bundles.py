@@ -22,7 +22,7 @@ _BYTES = "latin-1"
 
 
 def pack(repo: Repository, commit: str) -> bytes:
-    """The parcel of a commit that has a parent."""
+    """Return the parcel of a commit that has a parent."""
     (parent, *_) = repo.parents(commit)
     files = {
         path: after and (after[0], repo.raw(after[1]).decode(_BYTES))

@@ -416,7 +416,7 @@ def _names(message: str) -> list[tuple[str, str]]:
 
 
 def _as_refspec(lane: str) -> str:
-    """A pattern of branches as git fetches it: it knows one star."""
+    """Return a pattern of branches as git fetches it: it knows one star."""
     plain = re.match(r"[^*?\[]*", lane)
     head = plain[0] if plain else ""
     if head == lane or (lane.count("*") == 1 and not set("?[") & set(lane)):

@@ -69,7 +69,7 @@ _CONNECTING = "see whether the server runs, and is where PATCHQ_DATABASE says; n
 
 
 def whereabouts(database: str) -> str:
-    """The server, the database and the user, without anything secret."""
+    """Return the server, the database and the user, without anything secret."""
     known = _options(database)
     host = known.get("host") or known.get("hostaddr") or "this machine"
     port = f":{known['port']}" if known.get("port") else ""

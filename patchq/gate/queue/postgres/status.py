@@ -78,7 +78,7 @@ class ClusterState(Struct, frozen=True):
     workers: tuple[WorkerState, ...]
 
     def unserved(self, seconds: float) -> list[LaneState]:
-        """The lanes in which something has waited for so long without a worker."""
+        """Return the lanes in which something has waited for so long without a worker."""
         return [
             lane
             for lane in self.lanes

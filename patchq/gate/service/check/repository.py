@@ -112,7 +112,7 @@ def _locks(place: Place) -> Iterator[Finding]:
 
 
 def _push_door(place: Place) -> Iterator[Finding]:
-    """A push to refs/for/ is handed in, where git's hooks were wired for it."""
+    """Yield a finding on pushes to refs/for/ if git's hooks are wired."""
     repo, wired = place.repo, set[str]()
     with suppress(Fault):  # where there is no git, `git.version` says so
         files = install.places(repo.workdir or repo.commondir)
