@@ -100,7 +100,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     """
 
     levels: tuple[str, ...] = LEVELS
-    """How a quote may differ from the file, in the order in which that is tried."""
+    """The ways in which a quote may differ from the file, in the order of trial."""
     deny: Callable[[str], str | None] = deny_secrets
     """Returns the reason why a path may not be changed, or None where it may be."""
     max_file_bytes: int = 4 << 20
@@ -132,13 +132,13 @@ class Result(Struct, frozen=True):
     changes: tuple[FileChange, ...] = ()
     """The files that change, each with its contents before and after; empty in a refusal."""
     edits: tuple[EditOutcome, ...] = ()
-    """What became of each edit, and where in the file it was found."""
+    """The outcome of each edit, with its place in the file."""
     problems: tuple[Problem, ...] = ()
     """The errors, which refuse the response, and the warnings."""
     prose: str = ""
     """The text round the edits."""
     header: Header = field(default_factory=Header)
-    """What the response's front matter says."""
+    """The response's front matter."""
 
     @property
     def ok(self) -> bool:

@@ -53,9 +53,9 @@ class Header(Struct, frozen=True):
     answers: Mapping[str, str] = {}
     """Words on the comments of the change that it answers, by their ids."""
     whole_files: bool = False
-    """Whether a path line over a fence replaces the file."""
+    """True if a path line over a fence replaces the file."""
     blank: bool = False
-    """Whether front matter is there and empty: what looks like it behind it is text."""
+    """True for empty front matter; anything like it further down is text."""
 
 
 class Envelope(Struct, frozen=True):
@@ -89,8 +89,7 @@ class Edit(Struct, frozen=True):
     section: int = 0
     """The hunks of one file, in its order, that it is one of: a number of theirs alone, or 0."""
     called: bool = False
-    """Whether it is an edit call, or the call of a tool states it: calls are meant in their
-    order."""
+    """True for an edit call, or an edit in a tool call: calls are meant in their order."""
 
     def but(
         self,
@@ -138,11 +137,11 @@ class Parsed(Struct, frozen=True):
     prose: str = ""
     problems: tuple[Problem, ...] = ()
     summary: str | None = None
-    """What the response says of itself as a whole."""
+    """The response's own summary."""
     author: str | None = None
-    """Who wrote the change, `Name <address>`, where the text itself says so (a mail's head)."""
+    """The change's author, `Name <address>`, where a mail's head has one."""
     shown: tuple[ShownPlace, ...] = ()
-    """What is beside the edits and may have been meant as one."""
+    """Places beside the edits that may have been meant as one."""
     named: tuple[str, ...] = ()
     """The paths of the base that the prose names, where something is shown."""
 
@@ -304,14 +303,14 @@ class FileChange(Struct, frozen=True, eq=False):
     executable: bool = False
     renamed_from: str | None = None
     was_executable: bool | None = None
-    """Whether it was, where that changes; None where it does not, or is not known."""
+    """The earlier value of `executable`; None if it is unchanged or unknown."""
     hunks: tuple[LineHunk, ...] | None = None
     """The changed runs of lines, in order, with an unchanged line between any two; None where they
     are not known without a diff."""
     link: bool = False
-    """Whether it is a symbolic link, or was one before it went."""
+    """True for a symbolic link, also a deleted one."""
     was_link: bool | None = None
-    """Whether it was one, where that changes; None where it does not."""
+    """The earlier value of `link`; None if it is unchanged."""
 
     def __eq__(self, other: object) -> bool:
         # The same change may be known with its hunks and without.
@@ -340,7 +339,7 @@ class Plan(Struct, frozen=True):
     changes: tuple[FileChange, ...] = ()
     edits: tuple[EditOutcome, ...] = ()
     errors: tuple[ErrorProblem, ...] = ()
-    """Why nothing changes; with one of them there are no changes."""
+    """The problems that refuse the batch; with one of them there are no changes."""
     warnings: tuple[WarningProblem, ...] = ()
     blind: tuple[str, ...] = ()
     """Paths of files that an edit changes without saying what it has seen of them."""
