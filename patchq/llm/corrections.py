@@ -4,7 +4,7 @@ A way to correct takes a `PlannedBatch` and a `Questioner`, and returns a `Repai
 the batch stays as it is.  Each question is asked once, and what goes wrong is kept as a warning.
 An answer is one JSON object with one key; anything else is no answer.
 
-Quotes that stand nowhere.  The order is fixed.  The program has tried everything by then, escapes
+Missed quotes.  The order is fixed.  The program has tried everything by then, escapes
 included.  The model is asked for the snippet that the quote means; then, only if there is one, for
 the replacement that fits it.  Nothing is believed that the program cannot check: `certainty`
 decides whether the snippet may be meant, and makes the replacement, which the model's has to agree

@@ -224,7 +224,7 @@ class Tools:
         state: State | None = None,
         limit: Annotated[int, Field(ge=1, le=_MOST_LISTED)] = 20,
     ) -> Annotated[types.CallToolResult, StatusAnswer]:
-        """List the changes that wait or are held, and tell whether a daemon runs.
+        """List the changes that wait or are held, and show if a daemon runs.
 
         With `state`, those of that state, the newest first.
         """

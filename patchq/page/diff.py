@@ -86,7 +86,7 @@ class FileDiff:
     number = 0
     body: Markup | None = None
     near = False
-    """True of one that is fetched by itself when it is near the screen."""
+    """True if the body is fetched when it is near the screen."""
 
     def __init__(self, shown: Compared, change: FileChange) -> None:
         self._shown, self.change, self.key = shown, change, viewed_key(change)

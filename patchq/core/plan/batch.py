@@ -1,8 +1,8 @@
 """The plan of a batch: its files' new bytes, and each edit's outcome.
 
-Every edit is first resolved on the base, so that the order in which disjoint edits stand does not
-matter.  One that has no place there is resolved on the text as the earlier edits leave it, and says
-which of them it needs.  Nothing is written; all problems are found, not only the first.
+Every edit is first resolved on the base, so that the order of disjoint edits does not matter.
+One that has no place there is resolved on the text as the earlier edits leave it, and says which of
+them it needs.  Nothing is written; all problems are found, not only the first.
 """
 
 from __future__ import annotations

@@ -65,34 +65,34 @@ class File:
     """One file of a batch: its paths before and after, and its new content."""
 
     path: str
-    """Where it is behind the edits so far."""
+    """The path after the edits so far."""
     text: Text
     """The text on the base; of a file that the batch creates, as it is created."""
     before: bytes | None
-    """What the base has at its path: for a file that the batch makes, what it covers."""
+    """The base's content at the path; for a file that the batch makes, the one it replaces."""
     executable: bool = False
     origin: str | None = None
     """The path that it has on the base; None for one that the batch makes."""
     was_executable: bool | None = None
-    """What the base says of it; None for one that the batch makes."""
+    """The executable bit on the base; None for a file that the batch makes."""
     link: bool = False
-    """Whether it is, or becomes, a symbolic link."""
+    """True for a file that is, or becomes, a symbolic link."""
     was_link: bool = False
-    """Whether the base has one there."""
+    """True if the base has a symbolic link there."""
     stated: bytes | None = None
-    """All that it is to hold, where an edit says it in bytes."""
+    """The whole new content, if an edit states it in bytes."""
     by: dict[FileOperation, str] = field(default_factory=dict)
-    """The edits that did something to it."""
+    """The id of an edit for each operation on it."""
     edits: list[str] = field(default_factory=list)
-    """The edits that say what it holds."""
+    """The ids of the edits of its content."""
     final_newline: bool | None = None
-    """How the text ends, where an edit says it; None: as it did."""
+    """True if an edit wants a newline at the end, False if none; None keeps the end."""
     folded: dict[int, EditOutcome] = field(default_factory=dict)
-    """The edits that were resolved on what earlier ones wrote, by what they mean."""
+    """Outcomes of the edits resolved on text that earlier ones wrote, by meaning."""
     placed: set[int] = field(default_factory=set)
-    """What edits of the base mean."""
+    """Meanings of the edits placed on the base."""
     indexed: dict[str, tuple[tuple[Hunk, ...], ...]] = field(default_factory=dict)
-    """What indexed edits change of the base, in runs, by their ids."""
+    """Changes of the base by indexed edits, in runs, by their ids."""
     edited: EditedText = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 r"""Checks of new text that a model wrote and does not mean.
 
 A file of escapes, a whole file that keeps too little, text that would give a file two encodings,
-and lines that stand for others are refused.
+and placeholders for other lines are refused.
 
 With dots and a word of the rest (`# ... existing code ...`) a line says itself that it replaces
 others, and is refused wherever it is.  Bare dots, and a comment with such a word, are refused at

@@ -1,7 +1,7 @@
 """The two readings of a batch, and which of them is meant.
 
 On the base, every edit is where its quote is; only one that has no place there is
-sought on the text as the edits before it leave it.  In sequence, an edit may as well stand where it
+sought on the text as the edits before it leave it.  In sequence, an edit may as well be where it
 touches what an edit before it wrote, and a call wherever its quote is the only one left.  If one
 reading holds, it is meant.  If both do and differ, calls are meant in sequence, for so do their
 tools; what else a response holds is refused.
@@ -39,8 +39,8 @@ Order = Literal["base", "sequence"]
 class BatchReading(Struct, frozen=True):
     """Plan of a batch in one order.
 
-    `meets` says that the other order may give something else.  `followed` are the edits that stand
-    on what others wrote although they have a place on the base, each with one of those others.
+    `meets` says that the other order may give something else.  `followed` are the edits placed in
+    text that others wrote although they have a place on the base, each with one of those others.
     `barred` says that a call has its one place here, and that what it writes there is not certain.
     """
 

@@ -51,9 +51,9 @@ class PlanRules(Struct, frozen=True):
     confidence: float = 0.7
     """Edits that state less are left out."""
     judged: Callable[[str], bool] = lambda path: True
-    """Whether the file at a path has to parse."""
+    """Return True if the file at a path has to parse."""
     astray: Callable[[str], str | None] = lambda path: None
-    """Why an absolute path names no file of the repository, as a clause behind the path."""
+    """Return why an absolute path names no file of the repository, as a clause after it."""
 
 
 class EditRefused(Exception):
