@@ -71,7 +71,8 @@ def _ago(iso: str) -> str:
 
 
 def _words(text: str) -> Markup:
-    return Markup(_QUOTED.sub(r"<code>\1</code>", escape(visible(text, keep="\n\t"))))
+    escaped = str(escape(visible(text, keep="\n\t")))  # a `Markup` would escape the tags, too
+    return Markup(_QUOTED.sub(r"<code>\1</code>", escaped))
 
 
 def _plain(value: object) -> object:

@@ -6,7 +6,7 @@ import json
 import re
 import socket
 from pathlib import Path
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from tests.helpers.command import block, patchq, work
 from tests.helpers.gitrepo import git
@@ -50,6 +50,14 @@ def test_text_of_agents_is_data(person: Person) -> None:
         assert "<b>writer" not in page
         assert not set("\u202e\x1b\x07") & set(page)
     assert "\\u202e\\x1b[31m\\x07" in person.look("/batch/hostile")
+
+
+def test_quotes_of_messages_are_code_and_their_text_is_data(person: Person) -> None:
+    page = person.ask("GET", "/batch/" + quote("<b>`<i>no`", safe="")).text
+    assert "there is no change &lt;b&gt;<code>&lt;i&gt;no</code>" in page
+    assert "<code>patchq log</code> lists them" in page
+    assert "&lt;code&gt;" not in page
+    assert "&amp;lt;" not in page
 
 
 def test_the_page_and_the_terminal_show_the_same_rows(person: Person, repo: Path) -> None:
