@@ -114,7 +114,7 @@ class Catalogue(dict[str, Format]):
         return fenced or self._holds(text) is not None
 
     def sign_on(self, line: str, language: str) -> SignHint | None:
-        """Return what resembles an edit on a line, in a fence of the language or anywhere."""
+        """Return the sign of an edit on a line in a fence of `language`."""
         fenced = language in self._languages
         if not (fenced or self.starts_sign(line) or self._holds(line)):
             return None
