@@ -46,6 +46,7 @@ from patchq.gate.review.candidates import (
     choice_of,
     decision_on,
     is_same,
+    lands_whole,
     lower_first,
     obstacles,
     refusal_of,
@@ -376,7 +377,10 @@ class Train:
             return (Problem("depends.failed", f"{id} is on top of {on}, which was left out"),)
         decision = decision_on(session, report, tips, branch)
         (decision,) = presubmit.check(
-            [decision], session, session.hooks.without_joined, unchanged=branch != report.commit
+            [decision],
+            session,
+            session.hooks.without_joined,
+            unchanged=lands_whole(session, report, branch),
         )
         problems = obstacles(decision, f"run `patchq accept {id}` again")
         return problems or Member(report, branch, decision)

@@ -53,12 +53,18 @@ def claim_of(report: Report, session: Session) -> Claim:
     """
     body = session.queue.body(report.id)
     if body is None:
-        raise Fault(
-            f"the response of {report.id} is gone from the queue",
-            "restore `.patchq/` from a backup, or discard the change",
-        )
-    source = Source(report.source.name or "", report.source.sha256, report.source.bytes or 0)
-    return Claim("", source, body, id=report.id)
+        lost = _lost(session, report)
+        raise Fault(lost.message, lost.hint)
+    return Claim("", _source(report), body, id=report.id)
+
+
+def _source(report: Report) -> Source:
+    return Source(report.source.name or "", report.source.sha256, report.source.bytes or 0)
+
+
+def lands_whole(session: Session, report: CommittedReport, branch: str) -> bool:
+    """Return True if only the branch can land: a person changed it, or the response is lost."""
+    return branch != report.commit or session.queue.body(report.id) is None
 
 
 class Member(Struct, frozen=True):
@@ -90,6 +96,9 @@ def decision_on(
     if branch != report.commit:
         problem = changed_by_person(session, report, f"{report.target} moved")
         return _unchanged(session, report, tip, branch).with_verdict("rejected", problem)
+    if session.queue.body(report.id) is None:
+        problem = _lost(session, report)
+        return _unchanged(session, report, tip, branch).with_verdict("rejected", problem)
     choice = choice or choice_of(report)
     choice = replace(choice, accepted=True, ahead=report.stands_on is not None)
     return process(claim_of(report, session), session, tips, choice)
@@ -102,17 +111,19 @@ def _can_land_unchanged(session: Session, report: CommittedReport, tip: str, bra
     # One from before commits were to be signed is made again, and gets its signature.
     ready = is_signed(repo.raw(branch)) or not session.signer.wanted
     fixing = {step.hook.id for step in session.hooks.fixes}
-    fixed = all(run.tip == tip for run in report.hooks if run.id in fixing)
+    fixed = lands_whole(session, report, branch) or all(
+        run.tip == tip for run in report.hooks if run.id in fixing
+    )
     return ready and fixed and repo.parents(branch) == (tip,)
 
 
 def _unchanged(session: Session, report: CommittedReport, tip: str, branch: str) -> Decision:
     """Return the landing of what a branch has on top of `tip`."""
-    repo, claim = session.repo, claim_of(report, session)
+    repo = session.repo
     changes = repo.file_changes(tip, branch)
     paths = tuple(sorted(repo.changes(tip, branch)))
     decision = Decision(
-        claim=claim,
+        claim=Claim("", _source(report), b"", id=report.id),
         choice=Choice(accepted=True),
         id=report.id,
         mode=session.config.mode,
@@ -205,4 +216,14 @@ def changed_by_person(session: Session, report: CommittedReport, why: str) -> Pr
         "target.moved",
         f"{branch} holds commits of a person, and {why}",
         f"merge or rebase the branch by hand: git merge {session.branches.name(branch)}",
+    )
+
+
+def _lost(session: Session, report: Report) -> Problem:
+    branch = session.branches.name(records.branch(report.id))
+    return Problem(
+        "target.moved",
+        f"the response of {report.id} is gone from the queue, so the change cannot be made again",
+        f"merge or rebase its branch by hand: git merge {branch}; or restore `.patchq/` from a "
+        f"backup, or `patchq discard {report.id}`",
     )

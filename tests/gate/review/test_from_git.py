@@ -107,6 +107,39 @@ def test_all_is_known_from_git_alone(repo: Path) -> None:
     assert not (repo / ".patchq").exists()
 
 
+def test_what_waits_lands_where_its_branch_does_not_have_to_move(repo: Path) -> None:
+    commit_files(repo, {".patchq.yaml": CONFIG.format("review")})
+    for id in "abc":
+        batch(repo, id, f"{id}.txt")
+    lose_the_queue(repo)
+    patchq("init", cwd=repo)
+    left_out = patchq("accept", "a", "b", cwd=repo, code=1)
+    assert "accepted   a  main" in left_out.out
+    assert "the response of b is gone from the queue" in left_out.err
+    assert "git merge patchq/b" in left_out.err
+    patchq("accept", "c", "--no-wait", cwd=repo)
+    batch(repo, "d", "d.txt")
+    patchq("accept", "d", cwd=repo)
+    assert git("for-each-ref", "refs/patchq/boarded", cwd=repo) == ""
+    git("rebase", "-q", "main", "patchq/b", cwd=repo)
+    git("checkout", "-q", "main", cwd=repo)
+    patchq("accept", "b", cwd=repo)
+    assert {id: told["state"] for id, told in log(repo).items()} == {
+        "a": "accepted", "b": "accepted", "d": "accepted", "c": "proposed",
+    }  # fmt: skip
+
+
+def test_what_a_hook_would_change_does_not_land_without_its_response(repo: Path) -> None:
+    commit_files(repo, {".patchq.yaml": CONFIG.format("review")})
+    batch(repo, "a", "a.txt")
+    lose_the_queue(repo)
+    hook = "{id: stamp, stage: pre-commit, unconfined: true, fixes: true, run: 'echo 1 > a.txt'}"
+    (repo / ".git/patchq.yaml").write_text(f"{CONFIG.format('review')}hooks: [{hook}]\n")
+    patchq("init", cwd=repo)
+    refused = patchq("accept", "a", cwd=repo, code=1)
+    assert "the hook stamp would change a.txt" in refused.err
+
+
 def notes_say_who_when_and_why(repo: Path, reports: dict[str, dict[str, Any]]) -> None:
     notes = {
         id: git("notes", "--ref=patchq", "show", told["commit"], cwd=repo).splitlines()
