@@ -7,6 +7,7 @@ import shlex
 import time
 from argparse import Namespace
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import cast, get_args
 
@@ -127,12 +128,15 @@ def _wait_for_verdicts(args: Namespace, gate: Gate, tickets: Sequence[Ticket]) -
     if not args.json:
         names = ", ".join(one.id for one in tickets)
         output.notice(args, f"waiting for the verdict on {names}")
-    if gate.owner() is None:
-        output.notice(args, "no daemon runs; waiting for `patchq watch` or `patchq run`")
     verdicts = output.Verdicts(args, pages=True, again=_again(args))
     for one in tickets:
-        verdicts(gate.wait(one, timeout=max(until - time.monotonic(), 0.0)))
+        left = max(until - time.monotonic(), 0.0)
+        verdicts(gate.wait(one, timeout=left, unserved=partial(_say_unserved, args)))
     return verdicts.exit_code
+
+
+def _say_unserved(args: Namespace) -> None:
+    output.notice(args, "no daemon runs; waiting for `patchq watch` or `patchq run`")
 
 
 def _again(args: Namespace) -> str:
@@ -147,7 +151,8 @@ def _again(args: Namespace) -> str:
 
 def wait(args: Namespace) -> int:
     wanted = args.wanted or ()
-    report = opening.gate(args).wait(args.id, wanted, args.timeout)
+    unserved = partial(_say_unserved, args)
+    report = opening.gate(args).wait(args.id, wanted, args.timeout, unserved=unserved)
     output.Verdicts(args, pages=True)(report)
     asked = CHANGES_REQUESTED in wanted and waits_for_its_agent(report)
     return int(not asked and report.state not in (wanted or STANDING | {"duplicate"}))

@@ -11,6 +11,11 @@ from typing import Any
 
 import pytest
 
+from patchq.gate.api import Gate, waiting
+from patchq.gate.api.location import Options
+from patchq.gate.api.waiting import WaitStop
+from patchq.gate.errors import TimeIsUp
+from patchq.gate.queue.lock import Lock
 from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq, work
 from tests.helpers.gitrepo import git, write_config
@@ -24,6 +29,7 @@ def test_submit_waits_as_long_as_it_is_told(repo: Path) -> None:
     done = patchq("submit", "-", "--wait", "--timeout", "0.1", cwd=repo, stdin=EDIT, code=124)
     assert done.out == ""
     assert "waiting for the verdict on response" in done.err
+    assert "no daemon runs; waiting for `patchq watch`" in done.err
     assert "change response has no verdict after 0.1 s\n  it stays in the queue, " in done.err
     assert [path.name for path in (repo / ".patchq/inbox").iterdir()] == ["response.md"]
     done = patchq("submit", "-", "--timeout", "1", cwd=repo, stdin=EDIT, code=2)
@@ -64,6 +70,28 @@ def test_it_ends_with_the_verdict(repo: Path) -> None:
         patchq("run", cwd=repo)
         assert ending.line_of(waits.stdout).startswith("proposed   y")
         assert waits.wait(60) == 0
+
+
+def test_a_wait_says_that_no_daemon_runs_any_more(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop(repo / ".patchq", {"x.md": EDIT})
+    said = "no daemon runs; waiting for `patchq watch`"
+    assert said in patchq("wait", "x", "--timeout", "0.1", cwd=repo, code=124).err
+    monkeypatch.setattr(waiting, "_RESTART_SECONDS", 0.0)
+    daemon = Lock(repo / ".patchq/lock")
+    daemon.acquire()
+
+    def end_daemon() -> bool:
+        daemon.release()
+        return False
+
+    stop = WaitStop(also=end_daemon)
+    with pytest.raises(TimeIsUp) as late:
+        Gate(Options(repo)).wait("x", timeout=60, stop=stop, unserved=stop.set)
+    assert late.value.message == "change x has no verdict after an interrupt"
+    assert late.value.hint
+    assert "it stays in the queue, where no daemon works, in the inbox" in late.value.hint
 
 
 # ---------------------------------------------------------------- before there is a verdict

@@ -265,11 +265,12 @@ class Gate(OpenedQueue):
         *,
         served: bool = False,
         stop: waiting.WaitStop | None = None,
+        unserved: Callable[[], None] = lambda: None,
     ) -> Report:
         """Return the report of a change once it has a verdict.
 
         If `until` is given, these are the states to wait for.  Raises `TimeIsUp` after `timeout`
-        seconds; with `served` also where no daemon runs.
+        seconds; with `served` also where no daemon runs.  Calls `unserved` when that is so.
         """
         return waiting.wait(
             lambda: nullcontext(self),
@@ -278,6 +279,7 @@ class Gate(OpenedQueue):
             timeout,
             served=served,
             stop=waiting.WaitStop() if stop is None else stop,
+            unserved=unserved,
         )
 
     def apply(

@@ -50,18 +50,21 @@ def wait(
     *,
     served: bool,
     stop: WaitStop,
+    unserved: Callable[[], None] = lambda: None,
 ) -> Report:
     """Return the report once it is in one of these states.
 
     A state that no other can follow ends the wait, too.  Raises `TimeIsUp` after `timeout` seconds,
-    when asked to stop, and where a daemon has to have `served` the queue and none does.  It is open
-    only to look.
+    when asked to stop, and where a daemon has to have `served` the queue and none does.  Calls
+    `unserved` when none does, or none any more, and there is no verdict.  The queue is open only
+    to look.
     """
     end = math.inf if timeout is None else monotonic() + timeout
     with opened() as gate:
         root = gate.context().queue_root
         change = change if isinstance(change, Ticket) else rows.identify(gate.context(), change)
     patience, seen = 0.0 if lock_owner(root) is None else _RESTART_SECONDS, monotonic()
+    notified = False
     with closing(Watcher(root)) as watcher:
         stop.watchers.add(watcher)
         try:
@@ -74,7 +77,11 @@ def wait(
                     return report
                 now = monotonic()
                 seen = now if serves else seen
-                away = served and not serves and now - seen >= patience
+                gone = not serves and now - seen >= patience
+                away = served and gone
+                if gone and not notified and report is None:
+                    unserved()
+                notified = gone
                 if stop or away or now >= end:
                     why = (
                         "an interrupt" if stop else "" if away else f"{round(timeout or 0, 2):g} s"
@@ -122,5 +129,6 @@ def _time_is_up(
     pending = rows.pending(context, id)
     where = "`patchq status` says what it waits for"
     if pending:
-        where = f"it stays in the queue, {pending.summary()}"
+        daemon = "" if lock_owner(context.queue_root) else "where no daemon works, "
+        where = f"it stays in the queue, {daemon}{pending.summary()}"
     return TimeIsUp(f"{state} after {why}", f"{where}; `patchq wait {id}` waits on")
