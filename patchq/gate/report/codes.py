@@ -154,8 +154,8 @@ hook.timeout
     A hook did not end in time and was stopped.
     Make sure that the change does not hang what the hook runs; else raise its time limit.
 worktree.dirty
-    Files that the change touches have uncommitted changes where the target is checked out.
-    Commit, stash or remove them, then accept the change.
+    Files that the change touches are uncommitted or untracked where the target is checked out.
+    Commit, stash or move them away, then accept the change.
 worktree.unseen
     A work tree that has the target checked out is out of reach, and would be left behind.
     Make it visible and writable to patchq, or run `git worktree prune`; then accept the change.

@@ -170,7 +170,7 @@ def errors_of(decision: Decision) -> tuple[Problem, ...]:
     return tuple(decision.errors) or decision.problems
 
 
-_CURES = {"worktree.dirty": "commit or stash them", "target.busy": "finish or abort that"}
+_IN_THE_WAY = ("worktree.dirty", "worktree.unseen", "target.busy")
 
 
 def obstacles(decision: Decision, again: str) -> tuple[Problem, ...]:
@@ -186,11 +186,12 @@ def obstacles(decision: Decision, again: str) -> tuple[Problem, ...]:
         return (Problem("match.identical", message, hint),)
     if decision.errors:
         return errors_of(decision)
-    waits = [one for one in decision.problems if one.code in (*_CURES, "worktree.unseen")]
+    waits = [one for one in decision.problems if one.code in _IN_THE_WAY]
     stops = list[Problem]()
     for problem in waits or decision.problems[-1:]:
-        cure = _CURES.get(problem.code)
-        hint = f"{cure}, then {again}" if cure else (problem.hint or "").replace(HAND_IN, again)
+        hint = (problem.hint or "").replace(HAND_IN, again)
+        if problem.code == "target.busy":
+            hint = f"finish or abort that, then {again}"
         stops.append(replace(problem, severity="error", hint=hint))
     return tuple(stops)
 

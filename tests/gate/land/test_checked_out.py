@@ -144,8 +144,11 @@ def test_g07_work_in_the_way_is_kept(repo: Path, text: str, files: dict[str, str
     assert codes(auto) == [("worktree.dirty", "warning")]
     assert codes(review) == [("worktree.dirty", "warning"), ("conflict.pending", "warning")]
     done = patchq("accept", "x", cwd=repo, code=1)
-    assert "worktree.dirty" in done.err
-    assert next(iter(files)) in done.err
+    (path,) = files
+    says = f"is untracked in the work tree {repo}, and in the way\n  move it away"
+    if path == "a.txt":
+        says = f"has uncommitted changes in the work tree {repo}\n  commit or stash them"
+    assert done.err == f"patchq: worktree.dirty: {path} {says}; then `patchq accept x`\n"
     assert tip(repo) == start
     assert tip(repo, "patchq/x") == auto["commit"]
     assert snapshot(repo) == before
