@@ -113,7 +113,11 @@ class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
                 id: Decided(session.queue.load(id) or one.report) for id, one in boards.items()
             }
         elif boards:
-            done |= _landed(session, boards, watch, self.fail_fast)
+            try:
+                done |= _landed(session, boards, watch, self.fail_fast)
+            except Fault as fault:
+                fault.hint = _with_accepted(session, boards, fault.hint)
+                raise
         results = [done[id] for id in order if id in done]
         own = next((one for one in results if one.report.id == self.id), results[-1])
         return replace(own, others=tuple(one for one in results if one is not own))
@@ -209,6 +213,15 @@ def _landed(
         for id, before in boards.items()
         if (decided := ended.get(id) or elsewhere(session, id))
     }
+
+
+def _with_accepted(session: Session, boards: Collection[str], hint: str | None) -> str | None:
+    """Return the hint of a fault, with those of `boards` that stay accepted."""
+    marked = set(boarded(session))
+    if not (stay := " ".join(id for id in boards if id in marked)):
+        return hint
+    undo = f"the acceptance stays: `patchq accept --undo {stay}` takes it back"
+    return f"{hint}; {undo}" if hint else undo
 
 
 def elsewhere(session: Session, id: str) -> Decided | None:

@@ -90,6 +90,14 @@ def test_a_target_that_fails_by_itself_names_nobody(repo: Path) -> None:
     assert (set(states(repo).values()), marks(repo)) == ({"accepted"}, [])
 
 
+def test_a_fault_says_what_stays_accepted(repo: Path) -> None:
+    judged_by(repo, "test -e mended.txt")
+    done = patchq("accept", "p0", "p1", cwd=repo, code=3)
+    assert "the acceptance stays: `patchq accept --undo p0 p1` takes it back" in done.err
+    patchq("accept", "--undo", "p0", "p1", cwd=repo)
+    assert marks(repo) == []
+
+
 def test_a_flaky_hook_names_nobody(repo: Path) -> None:
     """A hook that is known for one is asked a third time."""
     answers = repo.parent / "answers"
