@@ -119,6 +119,9 @@ def test_five_clients_are_set_up_proved_and_taken_out(
     server = json.loads((repo / ".mcp.json").read_text())["mcpServers"][NAME]
     assert os.path.isabs(server["command"])
     assert tomllib.loads((repo / ".codex/config.toml").read_text())["mcp_servers"][NAME] == server
+    git("add", ".", cwd=repo)  # what names a path of this machine stays out
+    assert str(Path(sys.executable).parent) not in git("diff", "--cached", cwd=repo)
+    git("reset", "-q", cwd=repo)
     # The same again changes nothing, and what clients add to a file that was made goes with it.
     made = contents(repo)
     assert set(patchq("setup", "--yes", "--json", cwd=repo).json()["files"].values()) == {
@@ -131,6 +134,8 @@ def test_five_clients_are_set_up_proved_and_taken_out(
     assert contents(repo) == before
     assert git("status", "--porcelain", "-uall", cwd=repo) == status
     assert not (repo / ".codex").exists()
+    (repo / ".mcp.json").write_text("{}")  # it may be committed from now on
+    assert "?? .mcp.json" in git("status", "--porcelain", cwd=repo)
 
 
 def test_every_client_has_a_file_that_is_read_back(repo: Path, home: Path) -> None:

@@ -87,7 +87,15 @@ class _Setup:
         for one in changed:
             one.write(self.root)
             states[one.path] = "removed" if args.remove else "written"
+        own = [one.path for one in planned if self.is_local(one.path) != args.remove]
+        self.location.keep_out_of_commits(own, remove=args.remove)
         return self.prove([] if args.remove else names, states)
+
+    def is_local(self, path: str) -> bool:
+        """Return True if `setup` wrote a path of this machine into a file."""
+        files = {file.path: file for client in CLIENTS.values() for file in client.files}
+        own = path in files and changes.words_of(self.root, files[path]) == self.own
+        return own and os.path.isabs(self.own[0])
 
     def trace(self, name: str) -> str:
         client = CLIENTS[name]
@@ -162,7 +170,7 @@ class _Setup:
         if path.startswith("~") and not self.args.user:
             note = f"git tracks {client.files[0].path}, so it is in your home"
         elif os.path.isabs("".join(words[:1])) and not path.startswith("~"):
-            note = "not to be committed: it names a path of this machine"
+            note = "kept out of commits: it names a path of this machine"
         says = answer_of(client.verb, NAME, self.root)
         return {
             "client": name,

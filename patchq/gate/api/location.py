@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -168,6 +168,11 @@ class Location(Struct, frozen=True):
         if self.workdir is not None and queue.is_relative_to(self.workdir):
             queue = queue.relative_to(self.workdir)
             files.exclude(self.repo.commondir, [f"/{queue.as_posix()}/"])
+
+    def keep_out_of_commits(self, paths: Collection[str], *, remove: bool) -> None:
+        """Have git ignore files of the work tree in this repository, or no more."""
+        change = files.include if remove else files.exclude
+        change(self.repo.commondir, [f"/{path}" for path in paths])
 
 
 def write_file(path: Path, data: bytes | None, *tops: Path) -> None:

@@ -18,7 +18,7 @@ import re
 import signal
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -157,6 +157,15 @@ def exclude(commondir: Path, patterns: Iterable[str]) -> None:
         start = "" if not known or known.endswith("\n") else "\n"
         with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
             file.write(start + "".join(f"{pattern}\n" for pattern in new))
+
+
+def include(commondir: Path, patterns: Collection[str]) -> None:
+    """Take the patterns out of the repository's `info/exclude`."""
+    path = commondir / "info" / "exclude"
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    kept = [line for line in lines if os.fsdecode(line.rstrip()) not in patterns]
+    if kept != lines:
+        save(path, b"".join(kept))
 
 
 def append(fd: int, data: bytes) -> None:
