@@ -111,6 +111,11 @@ class Step(Struct, frozen=True):
     in_step: bool = False
     trusted: bool = False
 
+    @property
+    def sees_tree(self) -> bool:
+        """True if it runs in the candidate's work tree."""
+        return self.hook.stage == "pre-commit" and not self.trusted
+
     def wants(self, paths: Iterable[str]) -> bool:
         return not self.hook.files or any(map(matcher(self.hook.files), paths))
 

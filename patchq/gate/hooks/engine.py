@@ -19,6 +19,7 @@ from threading import BoundedSemaphore, Event
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from patchq.core.model.values import HookRun, Problem
 from patchq.core.text.quote import clip
@@ -43,6 +44,7 @@ _MOST_SHOWN = 4000  # characters of a hook's output that a report shows, the las
 _MESSAGE_CHARS = 1000
 _FILE_BYTES = 64 * 1024 * 1024
 _SECRET = "edit.secret:"
+_CANNOT_START = (126, 127)  # a shell's exit codes for a program that it cannot start
 
 # Files that a hook changed: content and if executable, None where it removed one.
 Fixed = Mapping[str, tuple[bytes, bool] | None]
@@ -65,6 +67,12 @@ class HookInput(Struct, frozen=True):
     message: str
     plan: Mapping[str, Any]
     objects: Callable[[], Objects] = dict  # those of the commit that are not written yet
+
+    @property
+    def label(self) -> str:
+        """The batch's id, or the first and the last of several."""
+        ids = self.id.split()
+        return " … ".join(dict.fromkeys((ids[0], ids[-1])))
 
 
 class Verdict(Struct, frozen=True):
@@ -96,7 +104,8 @@ class Engine:
     def ask(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
         """Return the hook's verdict.
 
-        Raises `HookFault` if it cannot be started, `Cancelled` once `stop` is set."""
+        A hook that does not start with the candidate's tree refuses it, if it starts with the
+        tree before; else this raises `HookFault`.  Raises `Cancelled` once `stop` is set."""
         if step.judge is not None:
             return _judged(step, step.judge, candidate.plan)
         # What sees the plan sees a difference, and what is git's own sees it as HEAD's.
@@ -115,6 +124,11 @@ class Engine:
                 answer = self._run(step, candidate, stop)
             except OSError as error:
                 raise DiskFault(f"cannot prepare for the hook {step.hook.id}: {error}") from None
+        if answer.run.exit in _CANNOT_START:
+            if not step.sees_tree or candidate.tree == candidate.parent_tree:
+                raise _fault(answer.run, candidate)
+            before = replace(candidate, commit=candidate.parent, tree=candidate.parent_tree)
+            self.ask(step, before, stop)
         self.record_trouble(step.hook, answer.run, candidate.id.rpartition(" ")[2])
         if step.hook.cache and not (answer.problems or answer.fixed or answer.message):
             self._passes.put(key, b"\0".join(changed))
@@ -138,7 +152,7 @@ class Engine:
         return run.exit is None
 
     def _run(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
-        sees = step.hook.stage == "pre-commit" and not step.trusted
+        sees = step.sees_tree
         sandboxed = not step.trusted and self._sandboxes
         if sees and not (sandboxed or step.hook.unconfined):
             why, cure = no_sandbox()
@@ -274,17 +288,8 @@ def _as_run(step: Step, end: HookExit) -> HookRun:
 
 
 def _verdict(step: Step, message: str, warm: Slot, end: HookExit) -> Verdict:
-    """Return the meaning of a hook's end, for the commit with this message.
-
-    Raises `HookFault` if it was not started at all."""
+    """Return the meaning of a hook's end, for the commit with this message."""
     run = _as_run(step, end)
-    if end.code in (126, 127):
-        output = tail(run.output, _MESSAGE_CHARS)
-        raise HookFault(
-            f"the hook {step.hook.id} cannot be started (exit {end.code})"
-            f"{output and f': {output}'}",
-            "correct its `run`; `patchq config check` finds what cannot be found",
-        )
     if end.code != 0:
         return Verdict(run, (_refusal(step.hook, run),))
     if not step.hook.fixes:
@@ -304,6 +309,16 @@ def _verdict(step: Step, message: str, warm: Slot, end: HookExit) -> Verdict:
     [written] = fixed.values()
     text = written[0].decode("utf-8", "replace") if written else message
     return Verdict(run, message=text if text.strip() != message.strip() else None)
+
+
+def _fault(run: HookRun, candidate: HookInput) -> HookFault:
+    output = tail(run.output, _MESSAGE_CHARS)
+    return HookFault(
+        f"the hook {run.id} cannot be started for {candidate.label} (exit {run.exit})"
+        f"{output and f': {output}'}",
+        "no change is to blame: correct its `run`; `patchq config check` finds a program that is "
+        "missing",
+    )
 
 
 def _content(there: Path, path: str) -> tuple[bytes, bool] | None:
@@ -334,6 +349,8 @@ def _refusal(hook: Hook, run: HookRun) -> Problem:
             f"{hook.timeout_seconds:g} seconds and was stopped{output}",
         )
     how = f"exit {run.exit}"
+    if run.exit in _CANNOT_START:
+        how += ", as it starts without the change and not with it"
     if run.exit > 128 and run.exit - 128 in set(signal.Signals):
         how += f", ended by {signal.Signals(run.exit - 128).name}"
     return Problem(

@@ -226,11 +226,9 @@ def ask(
 ) -> list[Verdict]:
     """Return the verdicts of the hooks for the candidate's files, run in parallel."""
     wanted = [step for step in steps if step.wants(candidate.paths)]
-    ids = candidate.id.split()
-    label = " … ".join(dict.fromkeys((ids[0], ids[-1])))
 
     def verdict(step: Step) -> Verdict:
-        with session.doing(label, "checking", step.hook.id):
+        with session.doing(candidate.label, "checking", step.hook.id):
             return session.engine().ask(step, candidate, stop)
 
     return together(verdict, wanted, stop.set) if wanted else []

@@ -208,8 +208,8 @@ fault.in_doubt
     After a crash it is unknown whether the change landed.
     Compare the target with the diff, then send the response again if it is missing.
 fault.hook
-    A hook could not be started.
-    Correct the hook's command; `patchq config check` finds it beforehand.
+    A hook could not be started, with the change or without it.
+    Correct the hook's command; `patchq config check` finds a program that is missing.
 """
 
 _ALIASES = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -191,12 +192,22 @@ def test_the_end_of_a_long_output_is_kept(repo: Path) -> None:
     assert len(output) < 10_000
 
 
+def test_a_change_that_a_hook_cannot_start_with_is_refused(repo: Path, sandboxed: bool) -> None:
+    commit_files(repo, {"d/t.sh": "true\n"})
+    configure(repo, hook("sh d/t.sh"))
+    typo, good = settle(repo, code=1, r=block("d/t.sh", "true\n", "treu\n"), s=EDIT)
+    assert (typo["state"], good["state"]) == ("rejected", "proposed")
+    (refusal,) = (one for one in typo["problems"] if one["code"] == "hook.refused")
+    assert "exit 127, as it starts without the change" in refusal["message"]
+    assert "treu" in said(typo)
+
+
 @pytest.mark.parametrize("code", [126, 127])
 def test_a_hook_that_cannot_start_stops_the_intake(repo: Path, code: int) -> None:
     configure(repo, hook(f"exit {code}" if code == 126 else "no-such-program-anywhere"))
     drop(repo / ".patchq", {"r.md": EDIT, "s.md": block("b.txt", "b\n", "B\n")})
     done = patchq("run", cwd=repo, code=3)
-    assert "the hook h cannot be started" in done.err
+    assert re.search(rf"the hook h cannot be started for [rs] \(exit {code}\)", done.err)
     assert not list(repo.glob(".patchq/*/*.report.json"))
     configure(repo, hook("true"))
     patchq("run", cwd=repo)

@@ -61,8 +61,15 @@ PAIR = "! { grep -q new p2.txt && grep -q new p5.txt && echo the pair; }"
         (PAIR, ["p5"], 6, 1),
         (PAIR, ["p5"], 8, 2),
         ("! grep -q new p0.txt", ["p0"], 9, 1),
+        ("! grep -q new p2.txt || exit 127", ["p2"], 9, 1),
     ],
-    ids=["all are good", "two that break each other", "two, asked side by side", "the first"],
+    ids=[
+        "all are good",
+        "two that break each other",
+        "two, asked side by side",
+        "the first",
+        "one that the hook cannot start with",
+    ],
 )
 def test_the_one_to_blame_is_named(
     repo: Path, line: str, left: list[str], most: int, at_once: int
