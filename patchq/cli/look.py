@@ -330,7 +330,7 @@ def _proposal(row: ChangeRow) -> dict[str, Styled]:
 def _held_lines(rows: Sequence[ChangeRow]) -> Iterator[Line]:
     for row in rows:
         why = row.why
-        reason = f"{why.code}: {why.message}" if why else "not looked at yet"
+        reason = words.reason(why) if why else "not looked at yet"
         if row.needs:
             needs = (id if state else f"{id} (unknown)" for id, state in row.needs.items())
             reason = f"waits for {', '.join(needs)}"
@@ -427,7 +427,7 @@ def _log_cells(row: ChangeRow) -> dict[str, Styled]:
         "commit": Styled("" if ended else (report.commit or "")[:12], "dim"),
         "other": cell(f"by {other}" if other else ""),
         "codes": Styled("" if refused else " ".join(f"[{code}]" for code in codes), "yellow"),
-        "why": cell(f"{refused.code}: {refused.message}" if refused else "", "red"),
+        "why": cell(words.reason(refused) if refused else "", "red"),
         "note": cell(f"({row.note})" if row.note else ""),
         "subject": cell(words.author_and_subject(report)),
         "checks": cell("" if refused else words.checks_of(row), "dim"),

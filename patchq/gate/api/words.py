@@ -8,7 +8,7 @@ from patchq.core.text.quote import visible
 from patchq.gate.api.rows import ChangeRow, seconds
 from patchq.gate.land.running import RunningTrain
 from patchq.gate.queue.lock import Pending
-from patchq.gate.report.schema import STOPPED, Moment, Report
+from patchq.gate.report.schema import STOPPED, Moment, ProblemEntry, Report
 from patchq.gate.review.risk import earlier
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -24,7 +24,7 @@ def line(report: Report) -> str:
     warnings = [p for p in report.problems if p.severity == "warning"]
     if state in STOPPED:
         reasons = errors or warnings
-        text += f"  {reasons[0].code}: {reasons[0].message}" if reasons else ""
+        text += f"  {reason(reasons[0])}" if reasons else ""
         text += f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     elif state == "duplicate":
         text += f"  of {other}" if other else "  nothing to do"
@@ -34,6 +34,12 @@ def line(report: Report) -> str:
         text += f"  by {other}" if other else ""
         text += "".join(f"  [{code}]" for code in dict.fromkeys(p.code for p in warnings))
     return visible(text)
+
+
+def reason(problem: ProblemEntry) -> str:
+    """Return code and message as one line; the further ones have the output of a hook."""
+    first, _, more = problem.message.partition("\n")
+    return f"{problem.code}: {first}{' …' if more else ''}"
 
 
 def pending(one: Pending) -> str:

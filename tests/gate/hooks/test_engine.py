@@ -183,6 +183,17 @@ def test_a_refusal_says_which_hook_and_why(repo: Path, stage: str, run: str, how
     assert git("for-each-ref", "--format=%(refname)", cwd=repo) == "refs/heads/main"
 
 
+def test_a_list_has_the_first_line_of_a_refusal(repo: Path) -> None:
+    configure(repo, hook("echo bad; echo worse; exit 1"))
+    drop(repo / ".patchq", {"r.md": EDIT})
+    first = "hook.refused: the hook h (pre-commit) refused the change: exit 1 …"
+    for words, code in (("run", 1), ("log", 0), ("status r", 0)):
+        (line, *_) = patchq(*words.split(), cwd=repo, code=code).out.splitlines()
+        assert first in line
+        assert "bad" not in line
+    assert "bad\nworse" in patchq("show", "r", cwd=repo).out
+
+
 def test_the_end_of_a_long_output_is_kept(repo: Path) -> None:
     configure(repo, hook("seq 300000; echo end; exit 1"))
     [told] = settle(repo, code=1, r=EDIT)
