@@ -172,6 +172,7 @@ _TITLES = {
     "accepted": "Accepted",
     "for_agents": "For their agents",
     "held": "Held",
+    "with_git": "Decided with git",
 }
 ARGUMENTS: Table = {
     "status": (
@@ -458,7 +459,7 @@ def _now(args: Namespace) -> tuple[str, str]:
     if not gate.context().queue_root.is_dir():
         return "no queue in this repository", "`patchq setup` makes one, for agents and for you"
     works, waits = now.daemon is not None, now.inbox
-    proposed = sum(count for block, count in now.counts.items() if block != "held")
+    proposed = sum(now.counts.values()) - now.counts["held"] - now.counts["with_git"]
     state = f"{_state(now)}; {proposed} for review"
     if waits and not works:
         return state, "`patchq watch` works off the inbox, `patchq run` once"

@@ -57,6 +57,7 @@ def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
         "sent_back": fitting(status.block("for_agents")),
         "accepted": fitting(status.block("accepted")),
         "held": fitting(status.block("held")),
+        "with_git": fitting(status.block("with_git")),
         "refused": fitting(refused),
         "last": next(iter(gate.batches(_LANDED, 1).rows), None) if not for_you else None,
         "asked": {**wanted, "by": by, "group": group},

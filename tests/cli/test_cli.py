@@ -328,7 +328,7 @@ def test_status_is_bounded_and_says_what_it_left_out(repo: Path) -> None:
     assert [line.split(":")[0] for line in lines if "more" in line] == ["  … 3 more", "  … 1 more"]
     git("branch", "-q", "-D", "patchq/x0", cwd=repo)
     counts = patchq("--json", "status", cwd=repo).json()["counts"]
-    assert counts == {"for_you": 3, "accepted": 1, "for_agents": 0, "held": 2}
+    assert counts == {"for_you": 3, "accepted": 0, "for_agents": 0, "held": 2, "with_git": 1}
 
 
 def test_log_and_show(repo: Path) -> None:

@@ -36,7 +36,7 @@ from patchq.gate.review.pull_requests import ShownRequest
 from patchq.gate.review.risk import Risk, risk_of
 from patchq.gate.review.rows import compare
 
-Block = Literal["for_you", "accepted", "for_agents", "held"]
+Block = Literal["for_you", "accepted", "for_agents", "held", "with_git"]
 # The checks that `patchq init` configures by itself.
 _BUILT_IN = ("gate", "secrets", "protected-paths", "size-limits")
 WAITING = records.WAITING  # refs below, one for each proposal
@@ -105,6 +105,8 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
         """Its block in `status`."""
         if self.report.state == "held":
             return "held"
+        if self.report.state != "proposed":
+            return "with_git"
         blocks: Mapping[str | None, Block] = {"agent": "for_agents", "person": "for_you"}
         return blocks.get(self.waits_for, "accepted")
 

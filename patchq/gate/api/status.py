@@ -33,7 +33,7 @@ from patchq.gate.report.schema import PENDING_CONFLICT, Report, SourceEntry, has
 from patchq.gate.review import from_git, pull_requests
 from patchq.gate.service.check import Finding, troubles
 
-BLOCKS: tuple[Block, ...] = ("for_you", "accepted", "for_agents", "held")
+BLOCKS: tuple[Block, ...] = ("for_you", "accepted", "for_agents", "held", "with_git")
 _MOST_DOING = 10
 _MOST_EVENTS = 2000
 _DAY = 86400 * 10**9  # in nanoseconds, as the ids of events

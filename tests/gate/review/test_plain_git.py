@@ -114,6 +114,7 @@ def test_deletion_by_hand_is_noticed(repo: Path) -> None:
     commit = tip(repo, "patchq/x")
     git("branch", "-q", "-D", "patchq/x", cwd=repo)
     looks(repo, "discarded", "deleted by hand")
+    assert "Decided with git (1)\n  discarded x " in patchq("status", cwd=repo).out
     told = run(repo)
     assert (told["state"], told["branch"]) == ("discarded", None)
     assert refs(repo) == ["refs/patchq/discarded/x"]
