@@ -15,7 +15,16 @@ from typing_extensions import TypedDict
 from patchq.core import formats
 from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.model.names import batch_id, suggestion
-from patchq.core.model.ops import Create, DeleteFile, InsertAt, Rename, ReplaceText, Write, halves
+from patchq.core.model.ops import (
+    Create,
+    DeleteFile,
+    PatchHunk,
+    Rename,
+    Replace,
+    ReplaceText,
+    Write,
+    halves,
+)
 from patchq.core.model.values import Edit, EditOutcome, Envelope
 from patchq.core.text.quote import clip, fence, visible
 from patchq.gate.api import Gate
@@ -215,8 +224,8 @@ def _known(entry: Any, *keys: str) -> dict[str, Any]:
 
 
 MAX_BYTES = 64 * 1024
-# Codes of edits that no correction lets in.
-_LEFT_OUT = ("path.denied", "path.filtered", "path.outside", "path.invalid", "file.")
+# Codes of edits that no correction lets in: their files are not read.
+_NOT_LET_IN = ("path.denied", "path.filtered", "path.outside", "path.invalid", "file.")
 
 
 def what_to_send(gate: Gate, report: Report, data: bytes | None) -> str:
@@ -228,8 +237,10 @@ def what_to_send(gate: Gate, report: Report, data: bytes | None) -> str:
     good = [edit.id for edit in report.edits if edit.state == "ready"]
     kept = f" Edits that are good as they are: {', '.join(good[:100])}." if good else ""
     return (
-        "Call `submit` with these arguments, once the `new` of every edit is right. `old` is the "
-        f"text of the file at `base`; all edits are applied, or none.{kept}\n\n{shown}"
+        "Call `submit` with these arguments, once every edit is right; all are applied, or none. "
+        "One that has its `path`, and no `new`, is yours to write, or to leave out: its `old` has "
+        "lines of the file at `base`, and what of `old` is not in `new` is deleted."
+        f"{kept}\n\n{shown}"
     )
 
 
@@ -241,7 +252,8 @@ def _arguments(gate: Gate, report: Report, data: bytes | None) -> dict[str, Any]
         base = context.branches.tip(report.target or context.target) or base
     edits = list(_edits(gate, report, data, base)) if data and base else []
     retried = report.id if context.queue.load(report.id) else report.retry.of
-    known: dict[str, Any] = {"retries": retried, "base": base}
+    other = report.target if report.target != context.target else None
+    known: dict[str, Any] = {"retries": retried, "base": base, "target": other}
     if report.review and waits_for_its_agent(report):
         known["answers"] = [
             {"comment": one.id, "text": "YOUR WORDS"} for one in report.review.unresolved
@@ -253,45 +265,74 @@ def _arguments(gate: Gate, report: Report, data: bytes | None) -> dict[str, Any]
 
 
 def _edits(gate: Gate, report: Report, data: bytes, base: str) -> Iterator[Mapping[str, Any]]:
-    tree, opened = gate.context().repo.tree(base), open_response(data)
+    repo, opened = gate.context().repo, open_response(data)
     if not isinstance(opened, Envelope):
         return
+    tree, read = repo.tree(base), repo.tree(report.base.commit) if report.base else None
     parsed = formats.parse(
         opened.text, lambda path: tree.entry(path) is not None, opened.header, opened.first_line
     )
     wrong = {p.edit: p for p in report.problems if p.edit and p.severity == "error"}
     outcomes = {outcome.id: outcome for outcome in report.edits}
+    declared = report.base is not None and report.base.how == "declared"
     for edit in parsed.edits:
-        problem, outcome = wrong.get(edit.id), outcomes.get(edit.id)
-        if problem and problem.code.startswith(_LEFT_OUT):
+        problem, path = wrong.get(edit.id), edit.path
+        if problem and problem.code.startswith(_NOT_LET_IN):
+            yield {"path": path}
             continue
-        entry = tree.entry(edit.path)
-        text = tree.read(edit.path).decode("utf-8", "replace") if entry else None
-        yield _edit(edit, text, problem, outcome)
+        entry = tree.entry(path)
+        text = tree.read(path).decode("utf-8", "replace") if entry else None
+        is_as_read = read is not None and read.entry(path) == entry
+        meant = _meant(edit, text, problem, declared) if is_as_read else None
+        yield {"path": path, **(meant or _to_read(edit, text, problem, outcomes.get(edit.id)))}
 
 
-def _edit(
+def _meant(
+    edit: Edit, text: str | None, problem: ProblemEntry | None, declared: bool
+) -> Mapping[str, Any] | None:
+    """Return arguments that do what the edit means; None if they might do more.
+
+    The file is as it was when the response was made.
+    """
+    op, is_sound = edit.op, problem is None
+    match op:
+        case Rename(to):
+            return {"rename_to": to}
+        case DeleteFile() if is_sound and declared:
+            return {"delete": True}
+        case Create(new) | Write(new) if text is None:
+            return {"new": new}
+        case Write(new) if is_sound and declared:
+            return {"new": new}
+        case ReplaceText(old, new, None, takes_line_end=False) if is_sound:
+            return {"old": old, "new": new, "replace_all": True}
+        case ReplaceText(old, new, takes_line_end=False) if is_sound or _occurs_once(text, old):
+            return {"old": old, "new": new}
+        case Replace(old, new) | PatchHunk(old, new, bare=None, final_newline=True):
+            missed = problem is not None and problem.code.startswith("match.")
+            is_certain = (
+                not missed and _occurs_once(text, old) and _occurs_once(f"\n{text}", f"\n{old}")
+            )
+            return {"old": old, "new": new} if is_certain and old.endswith("\n") else None
+    return None
+
+
+def _occurs_once(text: str | None, quote: str) -> bool:
+    return bool(quote) and (text or "").replace("\r\n", "\n").count(quote) == 1
+
+
+def _to_read(
     edit: Edit, text: str | None, problem: ProblemEntry | None, outcome: EditOutcome | None
 ) -> Mapping[str, Any]:
-    op, path = edit.op, edit.path
-    if isinstance(op, DeleteFile):
-        return {"path": path, "delete": True}
-    if isinstance(op, Rename):
-        return {"path": path, "rename_to": op.to}
-    if text is None or (isinstance(op, Create | Write) and not text):
-        return {"path": path, "new": op.text if isinstance(op, Create | Write) else halves(op)[1]}
-    if isinstance(op, Write):
-        return {"path": path, "new": op.text}
-    old, new = (op.text, op.text) if isinstance(op, Create) else halves(op)
-    if old and problem is None and not isinstance(op, InsertAt):
-        every = isinstance(op, ReplaceText) and op.count is None
-        return {"path": path, "old": old, "new": new, **({"replace_all": True} if every else {})}
-    lines = outcome.lines if outcome and outcome.lines else None
-    first = problem.line if problem and problem.line else lines[0] if lines else 1
-    if isinstance(op, InsertAt):
-        kept = _once(text, max(op.line, 1) - 1, 1)
-        return {"path": path, "old": kept, "new": kept + op.text}
-    return {"path": path, "old": _once(text, first - 1, len(old.splitlines())), "new": new}
+    """Return the lines that the edit may mean; without `new`, it is refused."""
+    if not text:
+        return {}
+    old = halves(edit.op)[0]
+    if _occurs_once(text, old):
+        return {"old": old}
+    lines = outcome.lines if outcome and outcome.lines else (1, 1)
+    first = problem.line if problem and problem.line else lines[0]
+    return {"old": _once(text, first - 1, len(old.splitlines()))}
 
 
 def _once(text: str, first: int, count: int) -> str:

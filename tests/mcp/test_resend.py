@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 from mcp import Client
 
 from tests.helpers.command import block, patchq
@@ -72,11 +73,67 @@ def test_what_a_refusal_asks_for_is_accepted(served: Path) -> None:
             (shown,) = re.findall(r"^```json\n(.*?)^```$", text, re.M | re.S)
             again = json.loads(shown)
             assert again["retries"] == refused.structured_content["id"]
+            unchanged = await client.call_tool("submit", again)
+            assert unchanged.is_error, (kind, form, text, said(unchanged))
             for one in again["edits"]:
                 one["new"] = one.get("old", "") + f"# mended {number}\n"
             done = await client.call_tool("submit", again)
             state = done.structured_content["state"]
             assert state == "proposed", (kind, form, text, said(done))
+
+    anyio.run(over_stdio, served, use)
+
+
+SOUND = edit("f11.txt", "two\n", "2\n")
+WHOLE = {"path": "f12.txt", "new": "other\n"}
+OFFERED: dict[str, tuple[Any, list[dict[str, Any]]]] = {
+    "another line is no place": (
+        [edit("code/11.py", "    retrun x + 1\n", "    return 0\n"), SOUND],
+        [{"path": "code/11.py", "old": "    return x + 1\n"}, SOUND],
+    ),
+    "one of two places": (
+        [edit("code/11.py", "    x = compute(1)\n", "    x = 2\n"), SOUND],
+        [{"path": "code/11.py", "old": "def two():\n    x = compute(1)\n    return x\n"}, SOUND],
+    ),
+    "a file that nobody says to have read": (
+        [WHOLE, {"path": "f13.txt", "delete": True}, edit("f11.txt", "four\n", "4\n")],
+        [
+            {"path": "f12.txt", "old": "one\n"},
+            {"path": "f13.txt", "old": "one\n"},
+            {"path": "f11.txt", "old": "one\n"},
+        ],
+    ),
+    "what may not be": (
+        [edit(".git/config", "a\n", "b\n"), SOUND],
+        [{"path": ".git/config"}, SOUND],
+    ),
+    "no file": (
+        [edit("f99.txt", "two\n", "2\n"), {"path": "f98.txt", "new": "new\n"}],
+        [{"path": "f99.txt"}, {"path": "f98.txt", "new": "new\n"}],
+    ),
+    "lines that are found in another indentation": (
+        block("code/11.py", "  x = compute(1)\n  return x\n", "  x = 2\n")
+        + block("f11.txt", "two\n", "2\n")
+        + block("f11.txt", "four\n", "4\n"),
+        [
+            {"path": "code/11.py", "old": "    x = compute(1)\n    return x\n"},
+            SOUND,
+            {"path": "f11.txt", "old": "one\n"},
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "offered"), OFFERED.values(), ids=OFFERED)
+def test_only_what_is_certain_is_offered_with_a_new(
+    served: Path, given: Any, offered: list[dict[str, Any]]
+) -> None:
+    async def use(client: Client) -> None:
+        key = "response" if isinstance(given, str) else "edits"
+        refused = await client.call_tool("submit", {key: given})
+        assert refused.is_error
+        (shown,) = re.findall(r"^```json\n(.*?)^```$", said(refused), re.M | re.S)
+        assert json.loads(shown)["edits"] == offered, said(refused)
 
     anyio.run(over_stdio, served, use)
 

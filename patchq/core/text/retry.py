@@ -154,7 +154,7 @@ def _candidates(candidates: Sequence[Candidate]) -> Iterator[str]:
         text = f": {inline(candidate.text.strip())}" if candidate.text.strip() else ""
         yield f"- {inline(candidate.path)} line {candidate.line}{symbol}{text}"
         if candidate.disambiguate is not None:
-            yield "To mean this one, quote also:"
+            yield "To mean this one, begin the quote and what replaces it with:"
             yield fence(candidate.disambiguate + "\n")
     if len(candidates) > _MOST_CANDIDATES:
         yield f"… and {len(candidates) - _MOST_CANDIDATES} more"

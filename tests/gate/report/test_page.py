@@ -61,7 +61,7 @@ The places that it may mean:
 
 - `b.py` line 3 in `A.f`: `x = 1`
 
-To mean this one, quote also:
+To mean this one, begin the quote and what replaces it with:
 
 ```
 def f():
