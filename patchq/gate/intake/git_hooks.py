@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import Problem, Source
+from patchq.gate.config.config_file import FILE
 from patchq.gate.config.schema import HookStage
 from patchq.gate.errors import UsageError
 from patchq.gate.git.command import Git
@@ -101,10 +102,11 @@ def judge_push(
         options=("--no-replace-objects",), directory=session.repo.workdir or session.repo.gitdir
     )
     known = ["--remotes"] if remote is not None else []
+    home = session.branches.tip(session.target)
     if old.strip("0"):
         known = [old, *known]
-    elif remote is None and (tip := session.branches.tip(session.target)):
-        known = [tip]
+    elif home:
+        known = [home, *known]
     listed = git.output(
         "rev-list", "--topo-order", "--reverse", "--parents", f"-n{MOST_COMMITS + 1}", new,
         *(["--not", *known] if known else []),
@@ -147,9 +149,13 @@ def _of_commit(
     yield from judge.secrets_in_words(info.message, info.author)
     parent = parents[0] if parents else _nothing(git)
     changed = [set(repo.changes(other, commit)) for other in parents[1:]]
-    own = set.intersection(*changed) if changed else None
+    own = set.intersection(*changed) if changed else set(repo.changes(parent, commit))
+    # The rules that count here already are no change: a person committed them.
+    home = session.branches.tip(session.target)
+    if home and repo.is_ancestor(commit, home):
+        own.discard(FILE)
     errors = judge.judge_commit(session, parent, commit, own).errors
-    if not errors and own is None:
+    if not errors and not changed:
         errors = _asked(session, _PUSH, branch, parent, commit, _PLAN)
     yield from errors
 

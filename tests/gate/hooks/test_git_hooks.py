@@ -294,6 +294,28 @@ def test_every_door_has_the_gate(door: str, repo: Path, tmp_path: Path) -> None:
     assert git("rev-parse", "main", cwd=clone if door == "am" else bare) == start
 
 
+@pytest.mark.parametrize("has_main", [False, True], ids=["new remote", "remote with main"])
+def test_a_push_brings_the_rules_that_init_had_a_person_commit(
+    has_main: bool, repo: Path, tmp_path: Path
+) -> None:
+    bare = tmp_path / "bare.git"
+    git("init", "-q", "--bare", str(bare), cwd=tmp_path)
+    git("remote", "add", "up", str(bare), cwd=repo)
+    commit_files(repo, {".env": "A=1\n"})
+    if has_main:
+        git("push", "-q", "up", "main", cwd=repo)
+    patchq("init", cwd=repo)
+    git("add", ".patchq.yaml", cwd=repo)
+    git("commit", "-q", "-m", "Rules", cwd=repo)
+    patchq("hooks", "install", "--git", cwd=repo)
+    git("push", "-q", "up", "main", cwd=repo)
+    git("checkout", "-q", "-b", "side", cwd=repo)
+    commit_files(repo, {".patchq.yaml": "version: 1\n"})
+    status, told = tried("push", "up", "side:main", cwd=repo)
+    assert status != 0
+    assert "path.denied: .patchq.yaml may not be changed" in told
+
+
 def test_hooks_that_others_share_do_nothing_where_nothing_was_installed(
     repo: Path, tmp_path: Path
 ) -> None:
