@@ -41,6 +41,11 @@ def test_what_has_no_verdict_is_waited_for(repo: Path) -> None:
     drop(repo / ".patchq", {"x.md": EDIT})
     done = patchq("--json", "wait", "x", "--timeout", "0.1", cwd=repo, code=124)
     assert '"message": "change x has no verdict after 0.1 s"' in done.err
+    for verb in ("accept", "discard", "retry"):
+        assert (
+            "change x has no verdict yet; `patchq wait x`"
+            in patchq(verb, "x", cwd=repo, code=2).err
+        )
     patchq("run", cwd=repo)
     assert patchq("wait", "x", cwd=repo).out.startswith("proposed   x")
     done = patchq("wait", "x", "--for", "accepted", "--timeout", "0.1", cwd=repo, code=124)

@@ -32,6 +32,7 @@ from patchq.gate.pipeline import notes
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.lines import Lines, image
 from patchq.gate.pipeline.notes import Note
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report import document, message, secrecy
 from patchq.gate.report.schema import (
     LANDED,
@@ -97,7 +98,11 @@ def ids(repo: Repository, *prefixes: str) -> set[str]:
 
 
 def unknown(context: RepoContext, id: str) -> UsageError:
-    """Return the error for an id that neither the queue nor git knows."""
+    """Return the error for an id that has no verdict, or that nothing knows."""
+    queue = context.queue
+    if isinstance(queue, StoreQueue) and queue.pending(id):
+        cure = f"`patchq wait {id}` waits for it; where no daemon runs, `patchq run` gives it"
+        return UsageError(f"change {id} has no verdict yet", cure)
     name = id.removeprefix(records.branch(""))
     cure = suggestion(name, context.queue.ids(), "`patchq log` lists them")
     return UsageError(f"there is no change {clip(visible(id), _LONGEST_UNKNOWN_ID)}", cure)

@@ -321,7 +321,7 @@ def _claims(place: Place) -> Iterator[Finding]:
             "queue.claims",
             "weaker",
             f"{len(claims)} responses were being worked on when patchq last ended",
-            "nothing: the next `patchq watch` or `patchq run` gives each its verdict",
+            "start `patchq watch` or `patchq run`, which gives each its verdict",
         )
     elif old:
         yield Finding(
