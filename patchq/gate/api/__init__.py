@@ -22,7 +22,7 @@ from patchq.gate.queue.events import Events
 from patchq.gate.queue.lock import Owner, lock_owner
 from patchq.gate.queue.shelf import Marks
 from patchq.gate.queue.store import LOCKS
-from patchq.gate.review import from_git, pull_requests
+from patchq.gate.review import pull_requests
 from patchq.gate.review.rows import Comparison, FileRows, compare, rounds, side_by_side, since
 from patchq.gate.service import cluster
 
@@ -66,18 +66,16 @@ class Gate(OpenedQueue):
         context = self.context()
         if pending := rows.pending(context, id):
             return pending
-        id = rows.identify(context, id)
-        report, note = rows.seen(context, *from_git.find(context, id))
-        row = ChangeRow(report=report, note=note, request=pull_requests.shown(context).get(id))
+        report, note = rows.examined(context, id)
+        shown = pull_requests.shown(context).get(report.id)
+        row = ChangeRow(report=report, note=note, request=shown)
         row = rows.with_sizes(context, row)
         waits = report.state in ("proposed", "held")
         return rows.with_risk(context, row) if waits else row
 
     def report(self, id: str) -> Report:
         """Return the report of a change as git shows it now."""
-        context = self.context()
-        found = from_git.find(context, rows.identify(context, id))
-        return rows.seen(context, *found)[0]
+        return rows.examined(self.context(), id)[0]
 
     def checks(self) -> list[Finding]:
         """Return what keeps patchq from working here, or its promises from holding."""

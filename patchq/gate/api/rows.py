@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from patchq.core.model.values import HookRun, StandsOn
 from patchq.gate.errors import ObjectDamaged, UsageError
 from patchq.gate.git import records
-from patchq.gate.pipeline import history
+from patchq.gate.pipeline import history, landed
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.history import Sighting
 from patchq.gate.queue.engine import StoreQueue
@@ -308,6 +308,16 @@ def seen(context: RepoContext, report: Report, *notes: str) -> tuple[Report, str
     """Return the report with its present state in git, and an explanation."""
     now = history.observe(context, report)
     return with_current_state(context, report, now), "; ".join(filter(None, (now.note, *notes)))
+
+
+def examined(context: RepoContext, name: str) -> tuple[Report, str]:
+    """Return the report of one change as git shows it now, and an explanation.
+
+    For one that landed, the history is looked at.
+    """
+    report, note = from_git.find(context, identify(context, name))
+    now = landed.examine(context, report)
+    return with_current_state(context, report, now), "; ".join(filter(None, (now.note, note)))
 
 
 def with_current_state(context: RepoContext, report: Report, now: Sighting) -> Report:

@@ -216,9 +216,8 @@ def refuse_duplicate(response: Response) -> None:
     """End a response whose very bytes wait or have landed already."""
     session, sha256 = response.session, response.claim.source.sha256
     for id in () if response.choice.accepted else reversed(session.queue.by_source(sha256)):
-        if id in (response.id, response.header.retries):
-            continue
-        carry.refuse_known(response, id, sha256)
+        if id != response.id:
+            carry.refuse_known(response, id, sha256)
 
 
 def choose_base(response: Response) -> Base:

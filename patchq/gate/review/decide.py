@@ -17,7 +17,7 @@ from patchq.gate.errors import UsageError
 from patchq.gate.git import records
 from patchq.gate.land import overlaps, reports, worker
 from patchq.gate.land.elsewhere import catch_up
-from patchq.gate.pipeline import history
+from patchq.gate.pipeline import history, landed
 from patchq.gate.pipeline.session import Choice, Session, select
 from patchq.gate.report import document
 from patchq.gate.report.schema import LANDED, CommittedReport, Report, has_commit
@@ -138,11 +138,13 @@ def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[byt
     report, origin = from_git.find(session, id)
     if origin:
         raise UsageError(f"the queue has lost the response of {id}", "send it again")
-    state = report.state
+    if report.state in LANDED:
+        session.branches.refresh()
+    now = landed.examine(session, report)
+    state = now.state
     if state in LANDED:
-        raise UsageError(
-            f"change {id} has landed: it is {state}", f"to take it back first: patchq revert {id}"
-        )
+        cure = now.note or f"to take it back first: patchq revert {id}"
+        raise UsageError(f"change {id} has landed: it is {state}", cure)
     if state == "duplicate":
         raise UsageError(
             f"change {id} is a duplicate: there is nothing to try again", f"see `patchq show {id}`"
@@ -154,6 +156,8 @@ def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[byt
         raise UsageError(
             f"the response of {id} was never read, or is gone from the queue", "send it again"
         )
+    if report.state in LANDED and not session.config.has_cluster:
+        reports.rewrite(session, report, "reverted", now.note)
     choice = Choice(target=report.target, retries=id)
     if without:
         choice = select(choice, report.edits, None, without)

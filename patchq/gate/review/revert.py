@@ -10,7 +10,6 @@ holds for every batch.  What no response can say (submodules) is refused.
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar
 
 from msgspec import Struct
@@ -21,7 +20,7 @@ from patchq.core.model.values import Problem, Source
 from patchq.gate.errors import CannotFollow, UsageError
 from patchq.gate.intake import commits
 from patchq.gate.land import reports, worker
-from patchq.gate.pipeline import history, notes
+from patchq.gate.pipeline import history, landed, notes
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
@@ -32,8 +31,6 @@ from patchq.gate.review import from_git, restack
 from patchq.gate.review.candidates import obstacles
 from patchq.gate.review.decide import Decided, Discard
 
-_REVERTS = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.MULTILINE)
-_MOST_COMMITS = 1000
 _MOST = 10**6
 
 
@@ -90,7 +87,7 @@ def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
         by = report.duplicate_of
         raise UsageError(
             f"change {id} was reverted already",
-            f"to have it again: patchq revert {by}" if by else None,
+            f"to have it again: patchq {f'revert {by}' if by else f'retry {id}'}",
         )
     if sighting.state not in LANDED or not has_commit(report):
         raise UsageError(
@@ -111,30 +108,30 @@ def _on_target(session: Session, report: CommittedReport) -> str:
         raise UsageError(f"the branch {target} is gone")
     commit = history.landing(report, repo, tip)
     if commit is None:
-        raise UsageError(f"change {id} is not in the history of {target} any more")
-    undone = _undone_by(session, commit, tip)
+        now = landed.examine(session, report)
+        raise UsageError(
+            f"change {id} is not in the history of {target} any more",
+            f"to have it again: patchq retry {id}" if now.state == "reverted" else now.note,
+        )
+    undone = landed.undone_by(repo, commit, tip)
     if undone is not None:
         by = next(iter(history.trailers(repo, undone).get("Patchq-Batch", [])), None)
         _mark(session, report, by, undone)
-        raise UsageError(f"change {id} was reverted already, by commit {undone[:12]}")
+        raise UsageError(
+            f"change {id} was reverted already, by commit {undone[:12]}",
+            f"to have it again: patchq retry {id}",
+        )
     return commit
 
 
-def _undone_by(session: Session, commit: str, tip: str) -> str | None:
-    """Return the later commit that reverts this one, and was not reverted itself."""
-    void: set[str] = set()
-    for later in session.repo.commits(tip, commit, _MOST_COMMITS):
-        for reverted in () if later.oid in void else _REVERTS.findall(later.message):
-            if reverted == commit:
-                return later.oid
-            void.add(reverted)
-    return None
-
-
 def _response(gate: Session, id: str, target: str, commit: str) -> bytes | Problem:
-    start = _start(gate, id, commit)
-    if isinstance(start, Problem):
-        return start
+    start = landed.start_of(gate.repo, id, commit)
+    if start is None:
+        return Problem(
+            "conflict.base",
+            f"commit {commit[:12]} holds more than change {id}",
+            f"take it back with git: git revert {commit[:12]}",
+        )
     title = subject(gate.repo.message(commit))
     again = title.removeprefix('Revert "')
     # As git says it; what was taken back once comes back.
@@ -145,26 +142,6 @@ def _response(gate: Session, id: str, target: str, commit: str) -> bytes | Probl
     if isinstance(data, Problem):
         return replace(data, hint=f"take it back with git: git revert {commit[:12]}")
     return data
-
-
-def _start(session: Session, id: str, commit: str) -> str | Problem:
-    """Return the parent of the batch's own commit, or the problem.
-
-    Commits that a person put on top are passed over.
-    """
-    repo, start = session.repo, commit
-    for _ in range(_MOST_COMMITS):
-        named, parents = history.trailers(repo, start).get("Patchq-Batch", []), repo.parents(start)
-        if len(parents) != 1 or len(named) > 1:
-            break
-        start = parents[0]
-        if named == [id]:
-            return start
-    return Problem(
-        "conflict.base",
-        f"commit {commit[:12]} holds more than change {id}",
-        f"take it back with git: git revert {commit[:12]}",
-    )
 
 
 def _for_what_was_there(session: Session) -> Session:

@@ -25,7 +25,7 @@ from patchq.gate.errors import Fault, RepositoryFault, Unreachable
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.refs import ref_names, ref_value
 from patchq.gate.land import reports
-from patchq.gate.pipeline import history, notes
+from patchq.gate.pipeline import history, landed, notes
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool, store
 from patchq.gate.queue.engine import StoreQueue, store_queue
@@ -268,21 +268,37 @@ def _restore(queue: StoreQueue, report: Report, body: Path | None = None) -> Non
         queue.restore(report, page.to_markdown(report).encode("utf-8", "replace"), data)
 
 
-def _commits(session: Session, landed: list[Report]) -> Iterator[Finding]:
+def _commits(session: Session, known: list[Report]) -> Iterator[Finding]:
     with suppress(Unreachable):  # what landed from another machine need not be fetched yet
         session.branches.refresh()
-    for report in landed:
+    there: dict[str, frozenset[str]] = {}
+    for report in known:
         tip = session.branches.tip(report.target) if report.target else None
-        if tip and report.commit and not session.repo.resolve_commit(report.commit):
-            other = history.successor(report, session.repo, tip)
-            yield Finding(
-                "commit.missing",
-                "todo",
-                f"commit {report.commit} of {report.target} is not in the repository",
-                "fetch it from a clone, or `git fsck --lost-found`; or send the response again",
-                report.id,
-                partial(_repoint, session, report, other) if other else None,
-            )
+        if tip is None or report.commit is None:
+            continue
+        if tip not in there:
+            there[tip] = frozenset(commit.oid for commit in session.repo.commits(tip))
+        if report.commit in there[tip]:
+            continue
+        if session.repo.resolve_commit(report.commit):
+            yield from _gone(session, report)
+            continue
+        other = history.successor(report, session.repo, tip)
+        yield Finding(
+            "commit.missing",
+            "todo",
+            f"commit {report.commit} of {report.target} is not in the repository",
+            "fetch it from a clone, or `git fsck --lost-found`; or send the response again",
+            report.id,
+            partial(_repoint, session, report, other) if other else None,
+        )
+
+
+def _gone(session: Session, report: Report) -> Iterator[Finding]:
+    now = landed.examine(session, report)
+    if now.state == "reverted":
+        message = f"its report says {report.state}, and {now.note}"
+        yield Finding("commit.gone", "todo", message, f"patchq retry {report.id}", report.id)
 
 
 def _repoint(session: Session, report: Report, commit: str) -> None:
