@@ -67,6 +67,8 @@ class Move(Struct, frozen=True, dict=True):
     origin: Base
     tip: str
     load: Callable[[str], Report | None]
+    accepted: str = ""
+    """The id of the change if it waited, and was accepted."""
 
     @property
     def base(self) -> str:
@@ -84,8 +86,11 @@ class Move(Struct, frozen=True, dict=True):
 
     @property
     def cure(self) -> str:
-        tip = self.tip[:12]
-        return f"read the files again as they are in {tip}, and send the change with `base: {tip}`"
+        tip, again = self.tip[:12], f"`retries: {self.accepted}` and " if self.accepted else ""
+        return (
+            f"read the files again as they are in {tip}, and send the change with {again}"
+            f"`base: {tip}`"
+        )
 
     def leaves_alone(self, changes: Sequence[FileChange]) -> bool:
         """Return True if no path of the batch was changed in between.
@@ -182,7 +187,8 @@ def to_tip(response: Response, resolved: Resolved) -> Resolved:
     base, edits, changes, beside = resolved.base, resolved.edits, plan.changes, False
     if base.commit == tip or not changes:
         return resolved
-    move = Move(session.repo, base, tip, session.queue.load)
+    accepted = response.id if response.choice.accepted else ""
+    move = Move(session.repo, base, tip, session.queue.load, accepted)
     if not move.leaves_alone(changes):
         _refuse_delivered(response, resolved)
         taken = response.choice.among(resolved.parsed.edits)

@@ -128,7 +128,7 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
             instructions = formats.instructions_after(self.problems, self.edits)
         prompt, foreseen = self._generation.prompt, self.choice.dry_run
         return document.to_json(
-            self._facts(), self.problems, prompt, instructions, foreseen=foreseen
+            self._facts(), self.problems, prompt, instructions, tip=self.tip, foreseen=foreseen
         )
 
     def plan(self) -> dict[str, Any]:

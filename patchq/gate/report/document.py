@@ -57,19 +57,21 @@ def to_json(
     prompt: str | None = None,
     instructions: str = "",
     *,
+    tip: str = "",
     foreseen: bool = False,
 ) -> Report:
     """Return the report of these facts and problems, without secrets.
 
-    A refused response's report has the `prompt`, or one made with the `instructions`; what is only
-    `foreseen`, by a dry run, has no batch.  A response that held a secret is quoted nowhere: there
-    is no diff, and no excerpt beside it.  Elsewhere, a line that holds one says so in its place.
+    A refused response's report has the `prompt`, or one made with the `instructions` and the
+    target's `tip`; what is only `foreseen`, by a dry run, has no batch.  A response that held a
+    secret is quoted nowhere: there is no diff, and no excerpt beside it.  Elsewhere, a line that
+    holds one says so in its place.
     """
     report = _whole(facts, problems)
     if report.state == "rejected":
         if _hold_a_secret(problems):
             problems = [replace(problem, excerpt=None, quote=None) for problem in problems]
-        prompt = prompt or page.prompt(report, problems, instructions, foreseen=foreseen)
+        prompt = prompt or page.prompt(report, problems, instructions, tip=tip, foreseen=foreseen)
         report = replace(report, retry=replace(report.retry, prompt=prompt))
     return fitted(secrecy.without(report))
 

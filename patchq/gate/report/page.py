@@ -93,14 +93,16 @@ def prompt(
     problems: Sequence[Problem] = (),
     instructions: str = "",
     *,
+    tip: str = "",
     foreseen: bool = False,
 ) -> str:
     """Return the text that tells a model how to send a refused response again.
 
-    `instructions` tell how edits are written in the form that the response had.  A response that
+    `instructions` tell how edits are written in the form that the response had.  `tip` is the
+    target's, on which files are to be read again after a conflict with the base.  A response that
     is only `foreseen` to be refused has no batch that could be tried again.
     """
-    ending = [*_hooks(report), *_what_to_send(report, instructions, foreseen)]
+    ending = [*_hooks(report), *_what_to_send(report, instructions, tip, foreseen)]
     shown = list(map(_with_hint, problems))
     first = _WOULD_BE_REFUSED if foreseen else retry.NOTHING_APPLIED
     return retry.prompt(shown, _descriptions(report), ending, first)
@@ -219,7 +221,7 @@ def _hooks(report: Report) -> Iterator[str]:
 # ---------------------------------------------------------------- what to send
 
 
-def _what_to_send(report: Report, instructions: str, foreseen: bool) -> list[str]:
+def _what_to_send(report: Report, instructions: str, tip: str, foreseen: bool) -> list[str]:
     if (report.source.name or "").endswith(REQUEST) and not report.attempts:
         return [
             retry.WHAT_TO_SEND,
@@ -230,6 +232,8 @@ def _what_to_send(report: Report, instructions: str, foreseen: bool) -> list[str
     header = [f"retries: {retried}"] if retried else []
     if report.base and not codes & BASE_IN_DOUBT:
         header.append(f"base: {report.base.commit}")
+    elif tip and "conflict.base" in codes:
+        header.append(f"base: {tip}")
     good = [edit.id for edit in report.edits if edit.state == "ready"]
     return retry.what_to_send(instructions, good, header)
 

@@ -47,7 +47,19 @@ def test_the_collision_names_who_changed_these_lines(repo: Path) -> None:
     assert second["edits"][0]["state"] == "failed"
     page = (repo / ".patchq/rejected/second.report.md").read_text()
     assert "10 | line nine" in page, "the lines as they are on the tip"
-    assert git("rev-parse", "trunk", cwd=repo)[:12] in page
+    tip = git("rev-parse", "trunk", cwd=repo)
+    assert f"and send the change with `base: {tip[:12]}`" in page
+    assert f"---\nretries: second\nbase: {tip}\n---\n" in page
+
+
+def test_what_cannot_be_accepted_any_more_says_how_to_send_it_again(repo: Path) -> None:
+    git("config", "patchq.target", "trunk", cwd=repo)
+    config = "version: 1\nmode: review\ntarget: trunk\n"
+    commit_on_trunk(repo, {".patchq.yaml": config}, "Have changes reviewed")
+    assert give(repo, "waits", IX)["state"] == "proposed"
+    tip = commit_on_trunk(repo, {"a.txt": LINES.replace("line 9\n", "nine\n")}, "Change it")
+    words = patchq("accept", "waits", cwd=repo, code=1).err
+    assert f"send the change with `retries: waits` and `base: {tip[:12]}`" in words
 
 
 def test_a_base_is_inferred_from_lines_that_are_gone(repo: Path) -> None:
