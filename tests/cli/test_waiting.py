@@ -16,6 +16,8 @@ from patchq.gate.api.location import Options
 from patchq.gate.api.waiting import WaitStop
 from patchq.gate.errors import TimeIsUp
 from patchq.gate.queue.lock import Lock
+from patchq.gate.queue.outbox import entry_name
+from patchq.gate.queue.spool import tokens
 from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq, work
 from tests.helpers.gitrepo import git, write_config
@@ -120,6 +122,17 @@ def test_a_batch_is_known_as_soon_as_it_lies_in_the_inbox(
         assert (told["id"], told["state"], told["source"]) == (id, "waiting", {"name": name})
     done = patchq("wait", id, "--timeout", "0.05", cwd=repo, code=124)
     assert re.search(f"in the inbox for \\d+ s; `patchq wait {id}` waits on", done.err)
+
+
+def test_a_response_that_the_store_lost_is_in_hand(repo: Path) -> None:
+    work(repo, y=OTHER)
+    (repo / ".patchq/active" / entry_name(tokens.next(), "x.md")).write_text(EDIT)
+    assert "\n1 in hand\n" in patchq("status", cwd=repo).out
+    assert patchq("show", "x", cwd=repo).out.startswith("claimed    x  in hand for ")
+    done = patchq("wait", "x", "--timeout", "0.05", cwd=repo, code=124)
+    assert "it stays in the queue, where no daemon works, in hand for " in done.err
+    patchq("run", cwd=repo)
+    assert patchq("wait", "x", cwd=repo).out.startswith("proposed   x")
 
 
 def test_what_is_done_with_a_batch_is_told(repo: Path) -> None:

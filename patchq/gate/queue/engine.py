@@ -184,7 +184,22 @@ class StoreQueue(QueueEngine):
             if id in (None, own):
                 known = own or lock.stem_id(response)
                 found.append(lock.claimed(known, token, response, doing))
+        for token, name in self._lost():
+            own = lock.own_id(lock.head(self.root / "active" / entry_name(token, name)))
+            known = own or lock.stem_id(name)
+            if id in (None, known):
+                found.append(lock.claimed(known, token, name, doing))
         return found
+
+    def _lost(self) -> Iterator[tuple[str, str]]:
+        """Yield the token and name of responses in active/ that the store lacks."""
+        active = self.root / "active"
+        for place in sorted(os.listdir(active)) if os.access(active, os.R_OK) else ():
+            token = spool.token_of(place)
+            if token and not self.store.one(
+                "select token from responses where token = :token", token=token
+            ):
+                yield token, place.removeprefix(f"{token}.")
 
     @disk_faults
     def pending(self, id: str) -> Pending | None:

@@ -298,7 +298,7 @@ def waiting(root: Path, id: str) -> Pending | None:
         own = stem_id(name) == id
         if not own and looked_into < _MOST_OPENED:
             looked_into += 1
-            own = own_id(_head(path)) == id
+            own = own_id(head(path)) == id
         if own:
             with suppress(OSError):
                 return Pending(id, name, "inbox", path.lstat().st_mtime)
@@ -315,7 +315,8 @@ def claimed(id: str, token: str, name: str, doing: Sequence[Activity]) -> Pendin
     return Pending(id, name, "hand", since, own)
 
 
-def _head(path: Path) -> bytes:
+def head(path: Path) -> bytes:
+    """Return the first bytes of a response, none if it cannot be read."""
     with suppress(OSError), opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
         return os.read(fd, _HEADER_BYTES)
     return b""
