@@ -98,6 +98,7 @@ _EPILOG = "`-C DIR`, `--config FILE`, `--json`, `-q` and `-v` are taken as well:
 _MISSING = {
     "ID": ("name a change", "`patchq status` lists them"),
     "FILE": ("name a file", None),
+    "C": ("name a comment", "`patchq show ID` has them"),
     "SHELL": ("name a shell", None),
     "--task": ("describe the task", None),
 }
@@ -132,8 +133,10 @@ class Parser(argparse.ArgumentParser):
                 self._help(),
             )
         what, cure = _MISSING.get(missing[0], (f"expected {missing[0]}", None))
-        files = [str(one.metavar) for one in self._actions if one.nargs == "+"]
-        words = dict.fromkeys((*files, *missing))
+        needed = [one for one in self._actions if not one.option_strings]
+        words = dict.fromkeys(
+            (*(str(one.metavar) for one in needed if one.nargs in (None, "+")), *missing)
+        )
         example = " ".join(f"{one} TEXT" if one.startswith("--") else one for one in words)
         return f"{what}: `{self.prog} {example}`", cure or self._help()
 

@@ -76,7 +76,7 @@ def test_the_worst_exit_code_is_that_of_all(repo: Path) -> None:
     ("words", "says"),
     [
         ("accept", "name a change: `patchq accept ID`; or several, or --all-from AGENT"),
-        ("accept a1 b11", "there is no change b11; did you mean `b1`?"),
+        ("accept a1 b11", "there is no change b11, so nothing is decided; did you mean `b1`?"),
         ("discard a1 --all-from ada --yes", "--all-from names the changes already"),
         ("discard --all-from ada", "there is no terminal to ask on: discard these 2 changes?"),
         ("accept --all-from adda --yes", "nothing of 'adda' to accept; did you mean `ada`?"),

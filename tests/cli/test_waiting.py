@@ -41,7 +41,7 @@ def test_submit_waits_as_long_as_it_is_told(repo: Path) -> None:
 
 def test_what_has_no_verdict_is_waited_for(repo: Path) -> None:
     drop(repo / ".patchq", {"x.md": EDIT})
-    done = patchq("--json", "wait", "x", "--timeout", "0.1", cwd=repo, code=124)
+    done = patchq("--json", "wait", "x", "--timeout", "0.14", cwd=repo, code=124)
     assert '"message": "change x has no verdict after 0.1 s"' in done.err
     for verb in ("accept", "discard", "retry"):
         assert (

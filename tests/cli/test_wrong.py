@@ -56,6 +56,8 @@ SLIPS = {
     "show goood": "did you mean `good`?",
     "show godo": "did you mean `good`?",
     "accept goood": "did you mean `good`?",
+    "accept go": "did you mean `good`?",
+    "comment good": "name a comment: `patchq comment ID C`; `patchq show ID` has them",
     "discard patchq/goood": "did you mean `good`?",
     "retry nobody": "`patchq log` lists them",
     "accept --all-from codx": "did you mean `codex`?",
@@ -136,6 +138,7 @@ def test_a_slip_is_answered_by_its_cure_in_one_sentence(repo: Path) -> None:
 def test_a_filter_that_matches_nothing_tells_the_nearest_names(repo: Path) -> None:
     for words, near in (
         ("status --agent codx", "--agent codex"),
+        ("log --agent co", "--agent codex"),
         ("log --path a.tx", "--path a.txt"),
     ):
         done = patchq(*words.split(), cwd=repo)

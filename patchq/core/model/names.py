@@ -31,6 +31,7 @@ _RESERVED = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])"
 _NOT_IN_IDS, _IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+"), re.compile(r"[A-Za-z0-9]")
 _DOTS, _TAKEN_ENDING = re.compile(r"\.{2,}"), re.compile(r"\.(lock|report)(?=\.|$)", re.IGNORECASE)
 _DRIVE = re.compile(r"[A-Za-z]:")
+_MOST_BEGUN = 3  # names that are shown for their beginning
 _HOME = re.compile(r"~(?:[^/]*/|\Z)")
 _SHORT_GIT = re.compile(r"git~[0-9]+")
 # The short names that NTFS may give to git's own files, the hashed ones included.
@@ -111,7 +112,7 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
 
 
 def alike(word: str, names: Iterable[str]) -> list[str]:
-    """Return the names nearest to a mistyped one.
+    """Return the names nearest to a mistyped one, else some that begin with it.
 
     A swap of neighbours is one step.
     """
@@ -119,7 +120,8 @@ def alike(word: str, names: Iterable[str]) -> list[str]:
 
     steps = {name: OSA.distance(word.lower(), name.lower()) for name in names}
     least = min(steps.values(), default=0)
-    return [name for name in steps if steps[name] == least <= max(1, 0.4 * len(word))]
+    near = [name for name in steps if steps[name] == least <= max(1, 0.4 * len(word))]
+    return near or [name for name in steps if name.startswith(word)][:_MOST_BEGUN]
 
 
 def suggestion(word: str, names: Iterable[str], otherwise: str = "") -> str:

@@ -353,7 +353,8 @@ class Gate(OpenedQueue):
         context = self.context()
         for id in ids:
             if not history.is_known(context, id):
-                raise history.unknown(context, id)
+                fault = history.unknown(context, id)
+                raise UsageError(f"{fault.message}, so nothing is decided", fault.hint)
 
     def by_target(self, ids: Iterable[str]) -> list[list[str]]:
         """Return the changes as those of each target, which land together."""

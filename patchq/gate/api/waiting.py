@@ -84,7 +84,7 @@ def wait(
                 notified = gone
                 if stop or away or now >= end:
                     why = (
-                        "an interrupt" if stop else "" if away else f"{round(timeout or 0, 2):g} s"
+                        "an interrupt" if stop else "" if away else f"{round(timeout or 0, 1):g} s"
                     )
                     with opened() as gate:
                         raise _time_is_up(gate.context(), change, report, why)

@@ -26,7 +26,7 @@ class ConfigError(UsageError):
     """The configuration cannot be used; `problems` has a line for each reason."""
 
     def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems), "`patchq config sample` shows every key.")
+        super().__init__("\n".join(problems), "`patchq config sample` shows every key")
         self.problems = problems
 
 

@@ -76,6 +76,7 @@ class Policy:
 
     def __init__(self, deny: Sequence[str] = (), review: Sequence[str] = ()) -> None:
         self._structural = _compiled(STRUCTURAL)
+        self._own_deny = tuple(deny)
         self._deny = _compiled((*SECRET_NAMES, *deny))
         self._review = _compiled(tuple(review))
 
@@ -87,7 +88,9 @@ class Policy:
             if pattern := self._structural.match(name):
                 return f"patchq never touches `{pattern}`"
         pattern = next(filter(None, map(self._deny.match, _names(path))), None)
-        return f"`paths.deny` has the pattern `{pattern}`" if pattern else None
+        if pattern is None or pattern in self._own_deny:
+            return pattern and f"`paths.deny` has the pattern `{pattern}`"
+        return f"`{pattern}` names secrets, unless `paths.deny` has `!{pattern}`"
 
     def taken_out(self, path: str) -> bool:
         """Return True if the configuration says that the path asks for no review."""

@@ -59,7 +59,14 @@ ORDINARY = (
     ],
 )
 def test_secrets_are_denied(path: str, pattern: str) -> None:
-    assert DEFAULT.denied(path) == f"`paths.deny` has the pattern `{pattern}`"
+    says = f"`{pattern}` names secrets, unless `paths.deny` has `!{pattern}`"
+    assert DEFAULT.denied(path) == says
+
+
+@pytest.mark.parametrize("pattern", ["*.lock", ".env"])
+def test_an_own_pattern_is_said_to_be_one(pattern: str) -> None:
+    path = pattern.replace("*", "a")
+    assert Policy(deny=[pattern]).denied(path) == f"`paths.deny` has the pattern `{pattern}`"
 
 
 def unreviewed(paths: list[str], *, existed: bool) -> list[str]:

@@ -372,7 +372,7 @@ def test_a_daemon_follows_the_home_branch(tmp_path: Path) -> None:
         assert given("z") == "applied"
         said = patchq("status", cwd=repo).out
         assert "main:.patchq.yaml:1:7 mode: expected" in said
-        assert "a daemon keeps the rules that it has" in said
+        assert "shows every key; a daemon keeps the rules that it has" in said
         assert "main:.patchq.yaml:1:7" in patchq("doctor", cwd=repo, code=1).out
 
     daemon(repo, work)
