@@ -316,8 +316,8 @@ def _fault(run: HookRun, candidate: HookInput) -> HookFault:
     return HookFault(
         f"the hook {run.id} cannot be started for {candidate.label} (exit {run.exit})"
         f"{output and f': {output}'}",
-        "no change is to blame: correct its `run`; `patchq config check` finds a program that is "
-        "missing",
+        "no change is to blame: correct its `run`, then start again; `patchq config check` finds a "
+        "program that is missing",
     )
 
 

@@ -219,6 +219,7 @@ def test_a_hook_that_cannot_start_stops_the_intake(repo: Path, code: int) -> Non
     drop(repo / ".patchq", {"r.md": EDIT, "s.md": block("b.txt", "b\n", "B\n")})
     done = patchq("run", cwd=repo, code=3)
     assert re.search(rf"the hook h cannot be started for [rs] \(exit {code}\)", done.err)
+    assert "correct its `run`, then start again" in done.err
     assert not list(repo.glob(".patchq/*/*.report.json"))
     configure(repo, hook("true"))
     patchq("run", cwd=repo)
