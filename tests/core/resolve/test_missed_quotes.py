@@ -100,6 +100,12 @@ def test_the_nearest_place_and_the_first_difference_are_shown() -> None:
     assert (first, lines[3]) == (1, "    def check(self, name):")
 
 
+def test_of_places_with_the_same_words_the_likest_is_the_nearest() -> None:
+    text = "def f(x):\n    y = x + 5\n    print(y)\n    return y\n"
+    (found,) = planned({PATH: text}, edits(("    retrun y\n", "    return 0\n"))).problems
+    assert "the nearest place is line 4" in found.message
+
+
 @pytest.mark.parametrize(
     ("before", "old", "told"),
     [
