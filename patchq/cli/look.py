@@ -312,7 +312,7 @@ def _proposal(row: ChangeRow) -> dict[str, Styled]:
         else "",
         f"on top of {row.stands_on.batch}" if row.stands_on else "",
         str(row.request) if row.request else "",
-        "needs a retry" if row.needs_retry else "",
+        "does not follow its target" if row.needs_retry else "",
         f"({row.note})" if row.note else "",
     ]
     moved = words.files_of(row) if row.renames else ""

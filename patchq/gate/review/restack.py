@@ -438,8 +438,8 @@ def _stays(report: Report, footing: Stack, decision: Decision) -> Problem:
     if footing.commit:
         hint = (
             f"send it again with `retries: {id}` and `base: {footing.commit[:12]}`, made on "
-            f"{_place(report, footing)} as it is now; or `patchq retry {id}` once what is in its "
-            "way is gone"
+            f"{_place(report, footing)} as it is now; or `patchq retry {id}`, which decides on its "
+            "response anew"
         )
     return replace(
         error,

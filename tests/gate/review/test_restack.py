@@ -14,7 +14,7 @@ import pytest
 from tests.gate.review.beside import NUMBERED, TEXT, in_review_mode, moved, sound, told
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.ending import running
-from tests.helpers.gitrepo import commit_files, git, tip, write_config
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 from tests.helpers.stepping import die
 from tests.helpers.stores import sql
 
@@ -352,4 +352,19 @@ def test_status_shows_the_graph(repo: Path) -> None:
         ("y", True), ("z", False),
     ]  # fmt: skip
     assert after["waiting"][0]["collides"] == []
-    assert "  needs a retry" in patchq("status", cwd=repo).out
+    assert "  does not follow its target" in patchq("status", cwd=repo).out
+
+
+def test_a_person_who_accepts_what_no_longer_fits_is_offered_the_person_s_commands(
+    tmp_path: Path,
+) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\nthree\nfour\n"})
+    patchq("init", cwd=repo)
+    drop(repo / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
+    patchq("run", cwd=repo)
+    commit_files(repo, {"a.txt": "one\ntwo\n3\nfour\n"})
+    said = patchq("accept", "x", cwd=repo, code=1).err
+    assert "conflict.base" in said
+    assert "`patchq retry x` decides on its response anew" in said
+    assert "its agent is to read the files again" in said
+    assert patchq("retry", "x", cwd=repo).out.startswith("proposed   x-2 ")
