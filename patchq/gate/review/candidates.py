@@ -197,7 +197,7 @@ def obstacles(decision: Decision, again: str) -> tuple[Problem, ...]:
 
 
 def _for_a_person(decision: Decision, problem: Problem) -> Problem:
-    """Return the problem with the commands for a proposal that does not fit its target any more."""
+    """Return the problem with commands for a person, where the target has moved."""
     if problem.code != "conflict.base" or decision.choice.dry_run:
         return problem
     id = decision.id
