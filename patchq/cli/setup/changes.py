@@ -42,10 +42,7 @@ class PlannedFile(Struct, frozen=True):
         return (visible(line, keep="\t") for line in unified([change]).splitlines())
 
     def write(self, root: Path) -> None:
-        """Write or remove the file.
-
-        Raises `UsageError` if that fails, or the file changed since.
-        """
+        """Write or remove the file; raises `UsageError` if that fails, or it changed since."""
         if unchanged(root, self.path).before != self.before:
             raise UsageError(f"{self.path} was changed meanwhile", "try again")
         try:
@@ -55,10 +52,7 @@ class PlannedFile(Struct, frozen=True):
 
 
 def unchanged(root: Path, path: str) -> PlannedFile:
-    """Return the plan that leaves a file as it is.
-
-    Raises `UsageError` where links lead out of the work tree.
-    """
+    """Return the plan that leaves a file as it is; refuses links out of the work tree."""
     place = Path(path).expanduser()
     if not path.startswith("~/"):
         top = Path(os.path.realpath(root))
@@ -87,10 +81,7 @@ def of_text(root: Path, text: InstructionFile, *, remove: bool) -> PlannedFile:
 
 
 def of_server(root: Path, row: ServerFile, words: list[str], *, remove: bool) -> PlannedFile:
-    """Return the change of a client's file of servers.
-
-    An entry that a person changed is left as it is.
-    """
+    """Return the change of a client's file of servers, unless a person changed it."""
     file, new = unchanged(root, row.path), row.entry(words)
     old = _entry(row, file.before)
     ours = row.wrote(old) and (not row.is_toml or section(row.path, file.before or b""))
@@ -143,10 +134,7 @@ def _without_entry(row: ServerFile, data: bytes) -> bytes | None:
 
 
 def write_section(path: str, data: bytes | None, text: str, head: str = "") -> bytes:
-    """Return the file's bytes with the text between patchq's marks.
-
-    `head` begins a new file.
-    """
+    """Return the file's bytes with the text between our marks; `head` begins a new one."""
     newline = b"\r\n" if data and b"\r\n" in data else b"\n"
     begin, end = _marks(path)
     block = newline.join(f"{begin}\n{text}{end}\n".encode().split(b"\n"))

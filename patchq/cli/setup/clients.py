@@ -26,10 +26,7 @@ class InstructionFile(Struct, frozen=True):
 
 
 class ServerFile(Struct, frozen=True):
-    """A client's file that names MCP servers.
-
-    It is below the repository's root, or in the home (`~/`).
-    """
+    """A client's file of MCP servers, in the repository or in the home (`~/`)."""
 
     path: str
     servers: str = "mcpServers"
@@ -53,10 +50,7 @@ class ServerFile(Struct, frozen=True):
         return words if isinstance(words, list) and all(isinstance(w, str) for w in words) else []
 
     def wrote(self, entry: object) -> bool:
-        """Return whether setup wrote the entry, and it is unchanged since.
-
-        An entry in an older form counts too.
-        """
+        """Return true if setup wrote the entry, in any form, and it is unchanged."""
         words = self.words(entry)
         plain = words[:-2] if words[-2:-1] == ["--agent"] else words
         named = any(NAME in word for word in plain)
