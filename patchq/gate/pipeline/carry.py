@@ -43,7 +43,7 @@ from patchq.core.text.lines import content, split_lines
 from patchq.gate.git import merges, records
 from patchq.gate.git.merges import line_hunks
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline import history, landed
+from patchq.gate.pipeline import history, taken_back
 from patchq.gate.pipeline.lines import (
     Carried,
     Lines,
@@ -218,7 +218,7 @@ def refuse_known(response: Response, id: str, sha256: str) -> None:
     report = session.queue.load(id) or history.landed(session, id, sha256, target, tip)
     if report is None or report.target != target:
         return
-    if id == response.header.retries and landed.examine(session, report).state not in LANDED:
+    if id == response.header.retries and taken_back.examine(session, report).state not in LANDED:
         return
     proposed = report.state == "proposed" and session.branches.tip(records.branch(report.id))
     if report.state == "held" or proposed:

@@ -20,7 +20,7 @@ from patchq.core.model.values import Problem, Source
 from patchq.gate.errors import CannotFollow, UsageError
 from patchq.gate.intake import commits
 from patchq.gate.land import reports, worker
-from patchq.gate.pipeline import history, landed, notes
+from patchq.gate.pipeline import history, notes, taken_back
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
@@ -108,12 +108,12 @@ def _on_target(session: Session, report: CommittedReport) -> str:
         raise UsageError(f"the branch {target} is gone")
     commit = history.landing(report, repo, tip)
     if commit is None:
-        now = landed.examine(session, report)
+        now = taken_back.examine(session, report)
         raise UsageError(
             f"change {id} is not in the history of {target} any more",
             f"to have it again: patchq retry {id}" if now.state == "reverted" else now.note,
         )
-    undone = landed.undone_by(repo, commit, tip)
+    undone = taken_back.undone_by(repo, commit, tip)
     if undone is not None:
         by = next(iter(history.trailers(repo, undone).get("Patchq-Batch", [])), None)
         _mark(session, report, by, undone)
@@ -125,7 +125,7 @@ def _on_target(session: Session, report: CommittedReport) -> str:
 
 
 def _response(gate: Session, id: str, target: str, commit: str) -> bytes | Problem:
-    start = landed.start_of(gate.repo, id, commit)
+    start = taken_back.start_of(gate.repo, id, commit)
     if start is None:
         return Problem(
             "conflict.base",

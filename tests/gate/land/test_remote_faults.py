@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -165,8 +166,7 @@ def test_a_push_that_arrives_late_has_landed(gate: Path) -> None:
     judge(gate)
 
 
-def until(true: object, seconds: float = 60.0) -> None:
-    assert callable(true)
+def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
     ends = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < ends

@@ -25,7 +25,7 @@ from patchq.gate.errors import Fault, RepositoryFault, Unreachable
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.refs import ref_names, ref_value
 from patchq.gate.land import reports
-from patchq.gate.pipeline import history, landed, notes
+from patchq.gate.pipeline import history, notes, taken_back
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool, store
 from patchq.gate.queue.engine import StoreQueue, store_queue
@@ -295,7 +295,7 @@ def _commits(session: Session, known: list[Report]) -> Iterator[Finding]:
 
 
 def _gone(session: Session, report: Report) -> Iterator[Finding]:
-    now = landed.examine(session, report)
+    now = taken_back.examine(session, report)
     if now.state == "reverted":
         message = f"its report says {report.state}, and {now.note}"
         yield Finding("commit.gone", "todo", message, f"patchq retry {report.id}", report.id)
