@@ -41,7 +41,7 @@ VERBS = {
     "log": ("look", "list the changes, newest verdict first"),
     "show": ("show", "show a change: its page, its diff, or its report as JSON"),
     "events": ("show", "tell of every change of state, as it comes or since an event"),
-    "review": ("review", "look at what waits, and decide, on a page in the browser"),
+    "review": ("serve", "look at what waits, and decide, on a page in the browser"),
     "accept": ("decide", "land a proposal on its target"),
     "train": ("serve", "land what was accepted and waits; the daemon does so by itself"),
     "send-back": ("decide", "ask for changes of a proposal, in words that its agent gets"),

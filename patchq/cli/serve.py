@@ -94,6 +94,10 @@ ARGUMENTS: Table = {
             ),
         },
     ),
+    "review": (
+        Argument("--port", metavar="N", help="of the page; 0 for any that is free"),
+        Argument("--no-open", action="store_true", help="print the address, and open no browser"),
+    ),
     "mcp": (
         Argument(
             "--http", metavar="PORT", nargs="?", const="8325", help="by HTTP on this machine (8325)"
@@ -105,15 +109,15 @@ ARGUMENTS: Table = {
 
 
 def run(args: Namespace) -> int:
-    from patchq.cli import review
+    from patchq.cli import confirm
 
     gate = opening.gate(args)
     config = gate.session().config
-    ask = review.asker(args, config)
+    ask = confirm.asker(args, config)
     with gate.service(partial(output.say, args), ask, lasting=False) as service:
         gate.setup_log(config)
         gate.notice_difference(service.session.judged_by)
-        with suppress(review.Quit, Interrupted):  # what was in hand waits for the next run
+        with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next run
             service.drain()
     if service.control.interrupted:
         return 130
@@ -132,7 +136,7 @@ def watch(args: Namespace) -> int:
     session = gate.session()
     if args.detach:
         return _detach(args, gate, session.queue_root)
-    from patchq.cli import review
+    from patchq.cli import confirm
     from patchq.gate.service.children import ForgeChild, TrainChild
 
     words = opening.command(args)
@@ -141,7 +145,7 @@ def watch(args: Namespace) -> int:
         TrainChild([*words, "train", *more]),
         ForgeChild([*words, "forge", "sync", *more]),
     )
-    ask = review.asker(args, session.config)
+    ask = confirm.asker(args, session.config)
     with gate.service(partial(output.log_and_say, args), ask, lasting=True) as daemon:
         if sys.stderr.isatty():
             inbox = f"{session.config.queue.path}/inbox"
@@ -149,7 +153,7 @@ def watch(args: Namespace) -> int:
         gate.setup_log(session.config, args.log)
         if (other := gate.location.difference(session.judged_by)) and other[1]:
             _LOG.warning("%s: %s", *other)
-        with suppress(review.Quit):
+        with suppress(confirm.Quit):
             return daemon.serve(partial(gate.reload, args.log), children)
     return 130 if daemon.control.interrupted else 0
 
@@ -375,7 +379,13 @@ def forge(args: Namespace) -> int:
     return 0
 
 
-# ---------------------------------------------------------------- mcp
+# ---------------------------------------------------------------- review, mcp
+
+
+def review(args: Namespace) -> int:
+    from patchq import page
+
+    return page.serve(args, opening.options(args))
 
 
 def mcp(args: Namespace) -> int:

@@ -39,7 +39,6 @@ show bad
 show twice
 show ci
 show good --diff
-show good --split
 send-back same -m Say-two
 show same
 status

@@ -23,7 +23,7 @@ from patchq.gate.queue.lock import Owner, lock_owner
 from patchq.gate.queue.shelf import Marks
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.review import pull_requests
-from patchq.gate.review.rows import Comparison, FileRows, compare, rounds, side_by_side, since
+from patchq.gate.review.rows import Comparison, compare, rounds, since
 from patchq.gate.service import cluster
 
 if TYPE_CHECKING:  # each command imports what it calls
@@ -101,11 +101,6 @@ class Gate(OpenedQueue):
         queue = location.home / config.queue.path
         place = Place(location.repo, location.home, queue, config, target, server)
         return [*found, *doctor.findings(place)]
-
-    def sides(self, report: Report) -> tuple[FileRows, ...]:
-        """Return both sides of a change, in rows; nothing where its commit is gone."""
-        found = self.compare(report)
-        return side_by_side(report, found.changes, found.since) if found else ()
 
     def compare(self, report: Report) -> Comparison | None:
         """Return the files of a change before and after; None where its commit is gone."""

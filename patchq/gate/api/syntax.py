@@ -1,15 +1,13 @@
 """Code in colours: the lines of a file as runs of text, each with its kind, as Pygments names it.
 
 The lexer sees a whole file, so that a line inside a long string is known as one.  Only the extra
-`review` brings Pygments: the page needs it, and a terminal does without.
+`review` brings Pygments.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from importlib.util import find_spec
 
 from patchq.core.model.values import FileChange
 from patchq.core.text.quote import decode
@@ -17,11 +15,6 @@ from patchq.core.text.quote import decode
 _MOST_BYTES = 300_000  # of a file; a longer one is shown without colours
 # A kind (Pygments' short name of a token, like `k` or `s2`), or nothing, and the text.
 Run = tuple[str, str]
-# The colour of each kind of token, by the first letters of its name.
-_STYLES: Mapping[str, str] = {
-    "k": "magenta", "s": "yellow", "c": "bright_black", "m": "cyan", "nf": "blue", "nc": "blue",
-    "nd": "blue", "nt": "blue", "nb": "cyan",
-}  # fmt: skip
 
 
 @lru_cache(maxsize=128)
@@ -54,16 +47,3 @@ def sides(change: FileChange) -> tuple[Sequence[Sequence[Run]], Sequence[Sequenc
     """Return the runs of each line before a change, and after it."""
     old = lines(change.renamed_from or change.path, decode(change.before or b""))
     return old, lines(change.path, decode(change.after or b""))
-
-
-def offered() -> bool:
-    """Return True if pygments is installed and colours are wanted."""
-    return "NO_COLOR" not in os.environ and find_spec("pygments") is not None
-
-
-def styles(text: str, runs: Sequence[Run]) -> list[str]:
-    """The style of each character of a line, or nothing; none if the runs are of another text."""
-    if "".join(part for _, part in runs) != text:
-        return [""] * len(text)
-    found = [(_STYLES.get(kind[:2]) or _STYLES.get(kind[:1], ""), part) for kind, part in runs]
-    return [style for style, part in found for _ in part]

@@ -1,8 +1,7 @@
 """A change side by side: the old lines and the new ones in rows, each row with its edits.
 
-For the terminal, the page and programs alike; `compare` and `since` read the files from the
-repository.  `folded` hides what is far from every change, and says how much that is.  The text of a
-cell is safe to print: what a reader would not see is written out.
+`compare` and `since` read the files from the repository.  The text of a cell is safe to show: what
+a reader would not see is written out.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, groupby, zip_longest
-from typing import Any, Literal
+from itertools import accumulate, zip_longest
+from typing import Literal
 
 from msgspec import Struct
 
@@ -27,7 +26,6 @@ from patchq.gate.report.schema import IDLE, CommittedReport, Report, has_commit
 
 _MOST_ROUNDS = 50
 _CONTEXT = 3
-_MOST_ROWS = 1000  # of one file that are not folded
 # Old times new lines of a run up to which it is looked for which of them belong together.
 _MOST_PAIRS = 2500
 _LONGEST = 10_000
@@ -126,17 +124,13 @@ class Cell(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """A line of both sides, or of one of them.
+    """A line of both sides, or of one of them."""
 
-    A `fold` hides `hidden` rows, and has the cells of the first of them.
-    """
-
-    kind: Literal["same", "changed", "removed", "added", "fold"]
+    kind: Literal["same", "changed", "removed", "added"]
     old: Cell | None
     new: Cell | None
     edits: tuple[str, ...] = ()
     """The ids of the edits that the change comes from; none of a row that is the same."""
-    hidden: int = 0
 
 
 class FileRows(Struct, frozen=True, dict=True):
@@ -182,10 +176,6 @@ class FileRows(Struct, frozen=True, dict=True):
             return "a symbolic link" if self.change.link else ""
         one, other = ("a file", "a symbolic link")[:: 1 if self.change.link else -1]
         return f"{one} that becomes {other}"
-
-    def to_json(self) -> dict[str, Any]:
-        kept = "path", "what", "edits", "added", "deleted", "renamed_from", "binary", "link"
-        return {**{key: getattr(self, key) for key in kept}, "rows": list(folded(self.rows))}
 
     @cached_property
     def rows(self) -> Sequence[Row]:
@@ -262,23 +252,6 @@ def near(kept: Sequence[bool]) -> list[bool]:
             first, end = max(0, at - _CONTEXT), min(len(kept), at + _CONTEXT + 1)
             found[first:end] = [True] * (end - first)
     return found
-
-
-def folded(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the rows near a change, and a fold for several others.
-
-    At most `_MOST_ROWS` are shown.
-    """
-    shown = near([row.kind != "same" for row in rows])
-    for at, count in enumerate(accumulate(shown)):
-        shown[at] &= count <= _MOST_ROWS
-    for is_shown, group in groupby(zip(shown, rows, strict=True), lambda pair: pair[0]):
-        part = [row for _, row in group]
-        if is_shown or len(part) == 1:
-            yield from part
-        else:
-            edits = tuple(dict.fromkeys(id for row in part for id in row.edits))
-            yield Row("fold", part[0].old, part[0].new, edits, len(part))
 
 
 # ---------------------------------------------------------------- whose a line is

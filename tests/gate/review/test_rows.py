@@ -1,4 +1,4 @@
-"""A batch side by side: rows, the edits that they come from, marks, folds."""
+"""A batch side by side: rows, the edits that they come from, marks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.gate.report.schema import Report
-from patchq.gate.review.rows import FileRows, Row, folded, side_by_side, word_marks
+from patchq.gate.review.rows import FileRows, Row, side_by_side, word_marks
 from tests.helpers.outcomes import EVIL, GOOD, PROPOSED, to_json
 
 
@@ -36,10 +36,7 @@ def brief(row: Row) -> str:
     """A row as a few letters: its kind, its lines, its edits."""
     lines = "/".join(str(cell.line) if cell else "-" for cell in (row.old, row.new))
     edits = f" [{','.join(row.edits)}]" if row.edits else ""
-    return f"{row.kind[0]}{row.hidden or ''} {lines}{edits}"
-
-
-LETTERS = "".join(f"{letter}\n" for letter in "abcdefghijklmnopqrst")
+    return f"{row.kind[0]} {lines}{edits}"
 
 
 @pytest.mark.parametrize(
@@ -66,18 +63,6 @@ LETTERS = "".join(f"{letter}\n" for letter in "abcdefghijklmnopqrst")
          ["c 1/1 [1]", "c 2/2 [2]", "s 3/3"]),
         # one that has no place on the base, since it stands on another one
         ("x\n", "y\n", [("1", (9, 9)), ("2", None)], ["c 1/1 [2]"]),
-        # one line is not folded, two are
-        ("a\nb\nc\nd\ne\n", "a\nb\nc\nd\nE\n", [("1", (5, 5))],
-         ["s 1/1", "s 2/2", "s 3/3", "s 4/4", "c 5/5 [1]"]),
-        ("a\nb\nc\nd\ne\nf\n", "a\nb\nc\nd\ne\nF\n", [("1", (6, 6))],
-         ["f2 1/1", "s 3/3", "s 4/4", "s 5/5", "c 6/6 [1]"]),
-        (
-            LETTERS,
-            LETTERS.replace("b\n", "B\n").replace("r\n", ""),
-            [("1", (2, 2)), ("2", (18, 18))],
-            ["s 1/1", "c 2/2 [1]", "s 3/3", "s 4/4", "s 5/5", "f9 6/6", "s 15/15", "s 16/16",
-             "s 17/17", "r 18/- [2]", "s 19/18", "s 20/19"],
-        ),
         # lines that belong together stand side by side
         ("def f(a):\n    return a\n", "import b\n\ndef f(a, c):\n    return a\n", [("1", (1, 1))],
          ["a -/1 [1]", "a -/2 [1]", "c 1/3 [1]", "s 2/4"]),
@@ -87,7 +72,7 @@ LETTERS = "".join(f"{letter}\n" for letter in "abcdefghijklmnopqrst")
 def test_rows(
     old: str | None, new: str | None, edits: list[tuple[str, Any]], expected: list[str]
 ) -> None:
-    assert [brief(row) for row in folded(shown(old, new, *edits).rows)] == expected
+    assert [brief(row) for row in shown(old, new, *edits).rows] == expected
 
 
 @pytest.mark.parametrize(
