@@ -27,9 +27,9 @@ def claimed(queue: QueueEngine, data: bytes = b"text", name: str = "fix.md") -> 
 
 def finish(queue: QueueEngine, claim: Claim, wanted: str = "fix", state: State = "applied") -> str:
     id = queue.reserve(claim, wanted)
-    queue.publish(claim, report(claim, id, state), "# page\n")
+    queue.publish(claim, report(claim, id, state))
     return id
 
 
 def hold(queue: QueueEngine, claim: Claim, wanted: str = "fix") -> None:
-    queue.hold(claim, report(claim, queue.reserve(claim, wanted), "held"), "# waits\n")
+    queue.hold(claim, report(claim, queue.reserve(claim, wanted), "held"))

@@ -42,18 +42,16 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.queue import Claim, Parcel
 from patchq.gate.queue.shelf import Troubles
-from patchq.gate.report import page
 from patchq.gate.report.schema import COMMITTED, CommittedReport, Report, has_commit
 
 _LOG = logging.getLogger("patchq")
 
 
 class Publication(Struct, frozen=True):
-    """A decision with the report on it, as JSON and as a page."""
+    """A decision with the report on it."""
 
     decision: Decision
     report: Report
-    page: str
 
 
 class Landed(Struct, frozen=True):
@@ -66,8 +64,7 @@ class Landed(Struct, frozen=True):
 
 
 def publication(decision: Decision) -> Publication:
-    report = decision.report()
-    return Publication(decision, report, page.to_markdown(report))
+    return Publication(decision, decision.report())
 
 
 def land(decisions: Sequence[Decision], session: Session) -> Landed:
@@ -106,7 +103,7 @@ def _intended(written: Publication, session: Session) -> bool:
     if decision.commit and session.branches.remote:  # clones lack it before the push arrives
         parcel = partial(bundles.pack, session.repo, decision.commit)
     try:
-        session.queue.intend(decision.claim, written.report, written.page, parcel)
+        session.queue.intend(decision.claim, written.report, parcel)
     except Busy as busy:
         _LOG.warning("%s", busy.message, extra={"batch": decision.id})
         return False
@@ -159,14 +156,14 @@ def _waiting(decision: Decision, fault: Busy) -> Decision:
 def publish(written: Publication, session: Session) -> None:
     """Let a verdict that `land` made true be seen."""
     finish = session.queue.hold if written.decision.state == "held" else session.queue.publish
-    finish(written.decision.claim, written.report, written.page)
+    finish(written.decision.claim, written.report)
 
 
 def hold_on(decision: Decision, session: Session) -> None:
     written = publication(decision)
     known = session.queue.load(decision.id)
     if known is None or known.problems != written.report.problems:
-        session.queue.hold(decision.claim, written.report, written.page)
+        session.queue.hold(decision.claim, written.report)
 
 
 def _rows(decisions: Sequence[Decision], session: Session, staged: ExitStack) -> list[_Row]:
@@ -305,7 +302,7 @@ def _publish_landed(claims: Sequence[Claim], session: Session, tell: Tell) -> li
         opened = open_response(claim.data)
         if isinstance(opened, Envelope):
             reports.supersede(report.id, replace(opened.header, retries=report.retry.of), session)
-        session.queue.publish(claim, report, page.to_markdown(report))
+        session.queue.publish(claim, report)
         tell(report)
         session.tell(report)
     return rest

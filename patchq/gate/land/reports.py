@@ -29,7 +29,7 @@ from patchq.gate.git.lock_files import WAIT_SECONDS
 from patchq.gate.pipeline import comments, depends, history, notes
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
-from patchq.gate.report import document, page, secrecy
+from patchq.gate.report import document, secrecy
 from patchq.gate.report.schema import (
     CHANGES,
     LANDED,
@@ -62,7 +62,7 @@ def locked(session: Session, wait: float = WAIT_SECONDS) -> Iterator[None]:
 
 def put(session: Session, updated: Report) -> Report:
     before = session.queue.load(updated.id) if session.hooks.following else None
-    session.queue.rewrite(updated, page.to_markdown(updated))
+    session.queue.rewrite(updated)
     session.follow(before, updated)
     return updated
 
@@ -174,7 +174,7 @@ def end_held(session: Session, id: str, change: Change) -> Report | None:
     claim = next((claim for claim in session.queue.held() if claim.id == id), None)
     updated = change(report)
     if claim and updated:
-        session.queue.publish(claim, updated, page.to_markdown(updated))
+        session.queue.publish(claim, updated)
         session.tell(updated)
     return updated if claim else None
 

@@ -357,12 +357,10 @@ class StoreQueue(QueueEngine):
             with self.together():
                 for each in sorted(found, key=lambda each: each.ended):
                     if not self.knows(each.report.id):  # another process does this as well
-                        self.restore(each.report, each.page, each.body, each.ended)
+                        self.restore(each.report, each.body, each.ended)
                 self.store.remember(UNREAD, LOST)
 
-    def restore(
-        self, report: Report, page: bytes, body: bytes | None, ended: float | None = None
-    ) -> None:
+    def restore(self, report: Report, body: bytes | None, ended: float | None = None) -> None:
         """Enter a batch that has its verdict, and that the store does not know."""
         source = Source(
             report.source.name or "", report.source.sha256 or "", report.source.bytes or 0
@@ -370,7 +368,7 @@ class StoreQueue(QueueEngine):
         claim = Claim(f"restored-{report.id}", source, body or b"", None if body else _UNREAD)
         with self.together():
             self._enter(claim)
-            self.publish(claim, report, page.decode("utf-8", "replace"))
+            self.publish(claim, report)
             if ended is not None:
                 self.store.run(
                     "update responses set ended = :ended where token = :token",

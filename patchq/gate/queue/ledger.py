@@ -40,6 +40,7 @@ from patchq.gate.queue.database import (
 )
 from patchq.gate.queue.inbox import claim_of
 from patchq.gate.queue.spool import tokens, valid
+from patchq.gate.report import page
 from patchq.gate.report.schema import Report
 
 
@@ -317,7 +318,6 @@ class QueueEngine(KnownBatches, ABC):
         self,
         claim: Claim,
         report: Report,
-        markdown: str | None = None,
         parcel: Parcel | None = None,
     ) -> None:
         """Record the verdict that is published once its ref has moved.
@@ -337,7 +337,7 @@ class QueueEngine(KnownBatches, ABC):
                 papers["parcel"] = parcel()
             self._put(number, **papers)
 
-    def publish(self, claim: Claim, report: Report, markdown: str) -> None:
+    def publish(self, claim: Claim, report: Report) -> None:
         """Publish the verdict, which ends the claim and makes its files appear.
 
         The JSON report is the last of them.  Repeating it after a crash gives the same files.
@@ -351,10 +351,10 @@ class QueueEngine(KnownBatches, ABC):
                 **_verdict(report),
             )
             self._count_report(None, report)
-            self._record(number, event, report, markdown, None, "'intended', 'parcel', 'choice'")
+            self._record(number, event, report, None, "'intended', 'parcel', 'choice'")
         self._own.discard(claim.token)
 
-    def hold(self, claim: Claim, report: Report, markdown: str) -> None:
+    def hold(self, claim: Claim, report: Report) -> None:
         """Keep the claim, with its report, until `publish`."""
         with self.together():
             before = self.load(report.id)
@@ -365,7 +365,7 @@ class QueueEngine(KnownBatches, ABC):
                 " held_since = coalesce(held_since, epoch())",
                 id=report.id,
             )
-            self._record(number, event, report, markdown, before, "'intended', 'parcel'")
+            self._record(number, event, report, before, "'intended', 'parcel'")
 
     def held(self) -> list[Claim]:
         """Return held claims, oldest first, but those that another living process adopted.
@@ -403,20 +403,21 @@ class QueueEngine(KnownBatches, ABC):
         )
 
     def _record(
-        self, number: int, event: int, report: Report, page: str, before: Report | None, over: str
+        self, number: int, event: int, report: Report, before: Report | None, over: str
     ) -> None:
         """Store a report, its page and event, and delete papers of the `over` kinds."""
+        markdown = page.to_markdown(report)
         if events.differs(before, report):
             events.add_verdict(self.store, report, event, before)
         self.store.run(
             f"delete from papers where number = :number and kind in ({over})", number=number
         )
-        self._put(number, report=spool.encode(report), page=page.encode("utf-8", "replace"))
+        self._put(number, report=spool.encode(report), page=markdown.encode("utf-8", "replace"))
         self._changed.append(number)
 
     # Later states, and the end.
 
-    def rewrite(self, report: Report, markdown: str) -> None:
+    def rewrite(self, report: Report) -> None:
         """Replace the report of a batch (a later state)."""
         with self.together():
             before = self.load(report.id)
@@ -436,7 +437,7 @@ class QueueEngine(KnownBatches, ABC):
             number, event, state = row
             if state == "ended":
                 self._count_report(before, report)
-            self._record(number, event, report, markdown, before, "''")
+            self._record(number, event, report, before, "''")
 
     def forget(self, *ids: str) -> None:
         """Remove responses and reports of ended batches; ids and digests stay known."""

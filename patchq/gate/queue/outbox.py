@@ -41,7 +41,6 @@ class Published(Struct, frozen=True):
     """A batch as its files tell it."""
 
     report: Report
-    page: bytes
     body: bytes | None
     ended: float
 
@@ -134,10 +133,8 @@ class Outbox:
         report = spool.report(_content(folder, path.name))
         if status is None or report is None or report.id != id:
             return None
-        page, body = id + PAGE, f"{id}{extension(report.source.name)}"
-        return Published(
-            report, _content(folder, page) or b"", _content(folder, body), status.st_mtime
-        )
+        body = _content(folder, f"{id}{extension(report.source.name)}")
+        return Published(report, body, status.st_mtime)
 
     def _put(self, folder: Folder, name: str, data: bytes, batch: BatchFiles) -> None:
         _ = folder.fd  # its mode is read with that

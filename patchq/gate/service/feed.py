@@ -172,7 +172,7 @@ class Feeder(Service):
             )
             return False
         end = queue.hold if report.state == "held" else queue.publish
-        end(claim, report, change.page)
+        end(claim, report)
         return True
 
     def _claim_of(self, change: RowChange) -> Claim | None:
@@ -204,7 +204,7 @@ class Feeder(Service):
         before = queue.load(report.id)
         if before is None or before == report:
             return False
-        queue.rewrite(report, change.page)
+        queue.rewrite(report)
         return before.state != report.state
 
 

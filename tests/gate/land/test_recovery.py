@@ -13,7 +13,6 @@ from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session, Tips
-from patchq.gate.report.page import to_markdown
 from patchq.gate.review import restack
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -52,7 +51,7 @@ def decide(session: Session, responses: dict[str, str]) -> list[Decision]:
         if decision.state == "applied":
             tips.move(TARGET, decision.commit)
         told = decision.report()
-        session.queue.intend(claim, told, to_markdown(told))
+        session.queue.intend(claim, told)
         decisions.append(decision)
     return decisions
 

@@ -164,8 +164,8 @@ def test_no_body_can_have_the_name_of_a_report(queue: QueueEngine) -> None:
     plain, tricky = claimed(queue, b"1", "x.json"), claimed(queue, b"2", "x.report.json")
     assert queue.reserve(tricky, "x.report") == "x.report-2"
     assert queue.reserve(plain, "x") == "x"
-    queue.publish(tricky, report(tricky, "x.report-2"), "")
-    queue.publish(plain, report(plain, "x"), "")
+    queue.publish(tricky, report(tricky, "x.report-2"))
+    queue.publish(plain, report(plain, "x"))
     assert queue.load("x") == report(plain, "x")
     assert queue.body("x.report-2") == b"2"
 
@@ -207,7 +207,7 @@ def test_a_held_batch_waits_with_its_report(again: Open) -> None:
     queue = again()
     claim = claimed(queue)
     queue.intend(claim, report(claim, queue.reserve(claim, "fix")))
-    queue.hold(claim, report(claim, "fix", "held"), "# waits\n")
+    queue.hold(claim, report(claim, "fix", "held"))
     assert queue.load("fix") == report(claim, "fix", "held")
     assert queue.body("fix") == b"text"
     assert list(queue.ids()) == ["fix"]
@@ -218,7 +218,7 @@ def test_a_held_batch_waits_with_its_report(again: Open) -> None:
     since = waiting.held_since
     assert since is not None
 
-    queue.hold(waiting, report(claim, "fix", "held", diff="+a\n"), "# still waits\n")
+    queue.hold(waiting, report(claim, "fix", "held", diff="+a\n"))
     queue.close()
     later = again()
     [back] = later.recover()
@@ -226,7 +226,7 @@ def test_a_held_batch_waits_with_its_report(again: Open) -> None:
     assert later.held() == [back]
     assert later.recover() == []
 
-    later.publish(back, report(back, "fix"), "# done\n")
+    later.publish(back, report(back, "fix"))
     assert later.load("fix") == report(claim, "fix")
     assert later.held() == []
     assert list(later.ids()) == ["fix"]
@@ -238,9 +238,9 @@ def test_of_two_who_decide_on_a_held_batch_one_wins(again: Open) -> None:
     claim = claimed(daemon)
     hold(daemon, claim)
     [mine], [theirs] = daemon.held(), command.held()
-    command.publish(theirs, report(theirs, "fix", "discarded"), "")
+    command.publish(theirs, report(theirs, "fix", "discarded"))
     with pytest.raises(Busy):
-        daemon.publish(mine, report(mine, "fix"), "")
+        daemon.publish(mine, report(mine, "fix"))
     assert daemon.load("fix") == report(claim, "fix", "discarded")
     assert daemon.held() == []
 
@@ -252,13 +252,13 @@ def test_who_means_to_end_a_held_batch_is_alone_with_it(again: Open) -> None:
     [mine], [theirs] = daemon.held(), command.held()
     daemon.intend(mine, report(mine, "fix"))
     with pytest.raises(Busy):
-        command.publish(theirs, report(theirs, "fix", "discarded"), "")
+        command.publish(theirs, report(theirs, "fix", "discarded"))
     [still] = command.held()
     assert (still.held, still.held_since) == (True, mine.held_since)
-    daemon.hold(mine, report(mine, "fix", "held"), "")  # it did not land after all
+    daemon.hold(mine, report(mine, "fix", "held"))  # it did not land after all
     [again_held] = command.held()
     assert again_held == mine
-    command.publish(again_held, report(again_held, "fix", "discarded"), "")
+    command.publish(again_held, report(again_held, "fix", "discarded"))
     with pytest.raises(Busy):
         daemon.intend(mine, report(mine, "fix"))
     assert daemon.load("fix") == report(claim, "fix", "discarded")
@@ -307,11 +307,11 @@ def test_an_adopted_response_that_is_held_passes_to_the_daemon(again: Open) -> N
 def test_later_states_replace_the_report(queue: QueueEngine) -> None:
     claim = claimed(queue)
     id = finish(queue, claim, state="proposed")
-    queue.rewrite(report(claim, id, "accepted"), "# accepted\n")
+    queue.rewrite(report(claim, id, "accepted"))
     assert queue.load(id) == report(claim, id, "accepted")
     assert queue.body(id) == b"text"
     with pytest.raises(DiskFault):
-        queue.rewrite(report(claim, "nobody", "accepted"), "")
+        queue.rewrite(report(claim, "nobody", "accepted"))
 
 
 @pytest.mark.parametrize("id", ["nobody", "../fix", "a\0b"])

@@ -75,7 +75,7 @@ def test_a_verdict_leaves_the_response_and_two_reports(root: Path, queue: StoreQ
     queue.release()
     assert tree(root) == ["done/fix-login.md", "done/fix-login.report.json",
                           "done/fix-login.report.md"]  # fmt: skip
-    assert (root / "done/fix-login.report.md").read_text() == "# page\n"
+    assert (root / "done/fix-login.report.md").read_text().startswith("# `fix-login`: applied\n")
     assert json.loads((root / "done/fix-login.report.json").read_text())["id"] == "fix-login"
 
 

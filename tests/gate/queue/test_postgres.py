@@ -112,7 +112,7 @@ def test_a_wait_ends_when_something_comes_or_is_decided_or_rings(again: Open) ->
     [claim] = worker.claim(1)
     feeder.submit(b"b 1", "x.md")
     [held] = other.claim(1)
-    other.hold(held, report(held, other.reserve(held, "held"), "held"), "")
+    other.hold(held, report(held, other.reserve(held, "held"), "held"))
     soon(lambda: not other.wait(0))
     finish(worker, claim)
     assert other.wait(60), "what it holds may have waited for that"
@@ -133,9 +133,9 @@ def test_a_lost_claim_takes_nothing_from_those_before_it(again: Open, step: str)
         )  # as who takes over drops what a frozen one had
     together = ExitStack()
     together.enter_context(zombie.together())
-    getattr(zombie, step)(claims[0], report(claims[0], ids[0]), "")
+    getattr(zombie, step)(claims[0], report(claims[0], ids[0]))
     with pytest.raises(LaneLost), together:
-        getattr(zombie, step)(claims[1], report(claims[1], ids[1]), "")
+        getattr(zombie, step)(claims[1], report(claims[1], ids[1]))
     assert other.load(ids[1]) is None
     assert bool(other.load(ids[0])) == (step == "publish")
 
@@ -191,7 +191,7 @@ def recovered(queue: PostgresQueue) -> list[Claim]:
 
 @pytest.mark.parametrize(
     ("write", "decided"),
-    [("queue.publish(claim, report, '')", True), ("queue.intend(claim, report)", False)],
+    [("queue.publish(claim, report)", True), ("queue.intend(claim, report)", False)],
     ids=["decided", "in hand"],
 )
 def test_a_frozen_owner_that_wakes_writes_nothing(
@@ -236,7 +236,7 @@ def test_losing_the_connection_is_losing_the_claims(again: Open, database: str) 
         queue.reserve(claim, "fix")
     assert lost.value.retryable
     with pytest.raises(LaneLost):
-        queue.publish(claim, report(claim, "fix"), "")
+        queue.publish(claim, report(claim, "fix"))
     [back] = queue.recover()
     assert finish(queue, back) == "fix"
 
@@ -265,7 +265,7 @@ def test_nothing_that_was_flushed_is_lost_with_the_server() -> None:
         queue.sync()
         server.end(signal.SIGKILL)
         with pytest.raises(DatabaseFault) as away:
-            queue.publish(claim, intended, "")
+            queue.publish(claim, intended)
         with pytest.raises(DatabaseFault) as still:
             queue.recover()
         assert away.value.retryable
@@ -273,7 +273,7 @@ def test_nothing_that_was_flushed_is_lost_with_the_server() -> None:
         server.start()
         [back] = queue.recover()
         assert (back.data, back.intended) == (b"a 1", intended)
-        queue.publish(back, intended, "")
+        queue.publish(back, intended)
         queue.sync()
         server.end(signal.SIGKILL)
         server.start()

@@ -49,7 +49,7 @@ def test_g13_what_belongs_to_a_held_batch_whose_row_was_lost_goes(root: Path) ->
         claim, kept = claimed(queue), claimed(queue, name="y.md")
         for each, id in ((claim, "x"), (kept, like_a_claim)):
             held = report(each, queue.reserve(each, id), "held")
-            queue.hold(each, held, "# waits\n")
+            queue.hold(each, held)
         sql(root, "delete from responses where number = 1")
         sql(root, "delete from papers where number = 1")
     (root / "active/x.report.md.tmp").write_bytes(b"# pa")
@@ -61,7 +61,7 @@ def test_g13_what_belongs_to_a_held_batch_whose_row_was_lost_goes(root: Path) ->
             kept.token: True,
         }
         back = found[claim.token]
-        queue.publish(back, report(back, queue.reserve(back, "x")), "# page\n")
+        queue.publish(back, report(back, queue.reserve(back, "x")))
         assert {path.name for path in (root / "active").iterdir()} == {
             f"{kept.token}.y.md",
             f"{like_a_claim}.report.json",
@@ -78,7 +78,7 @@ def test_verdict_without_its_files_is_shown_again(root: Path) -> None:
         assert queue.recover() == []
         assert (root / "done/x.md").read_bytes() == b"text"
         assert json.loads((root / "done/x.report.json").read_bytes()) == plain(queue.load("x"))
-        assert (root / "done/x.report.md").read_text() == "# page\n"
+        assert (root / "done/x.report.md").read_text().startswith("# `x`: applied\n")
 
 
 def test_files_count_as_shown_only_after_a_later_flush(root: Path) -> None:
@@ -99,12 +99,12 @@ def test_verdict_comes_with_its_event_or_not_at_all(root: Path) -> None:
         claim = claimed(queue)
         queue.reserve(claim, "x")
         with suppress(KeyboardInterrupt), queue.together():
-            queue.publish(claim, report(claim), "")
+            queue.publish(claim, report(claim))
             raise KeyboardInterrupt
         assert queue.load("x") is None
         assert [event["kind"] for event in Events(root, "0").read()] == ["claimed"]
         assert list((root / "done").iterdir()) == []
-        queue.publish(claim, report(claim), "")
+        queue.publish(claim, report(claim))
         kinds = [event["kind"] for event in Events(root, "0").read()]
         assert kinds == ["claimed", "applied"]
 
@@ -116,7 +116,7 @@ def test_who_was_taken_over_changes_nothing(root: Path) -> None:
         sql(root, "update responses set session = 99")
         for step in (queue.intend, queue.publish, queue.hold):
             with pytest.raises(LaneLost):
-                step(claim, report(claim), "# page\n")
+                step(claim, report(claim))
         assert queue.load("x") is None
 
 

@@ -97,7 +97,7 @@ def test_verdict_of_which_the_database_was_not_told_is_published_once(
         feeder.decide()
         (claim,) = worker.claim(1)
         id = worker.reserve(claim, "x")
-        worker.publish(claim, to_json(Outcome(id, "rejected", claim.source, "review")), "")
+        worker.publish(claim, to_json(Outcome(id, "rejected", claim.source, "review")))
         with monkeypatch.context() as broken:
             broken.setattr(feeder.entries, "seen", _away)
             with pytest.raises(DatabaseFault) as fault:

@@ -333,7 +333,6 @@ class RowChange(Struct, frozen=True):
     number: int
     token: str
     report: Report
-    page: str
     change: int
 
 
@@ -385,12 +384,13 @@ class Entries(PostgresQueue):
         )
         if rows:
             self.store.flush()
-        changes, papers = [], self._papers(*(row[0] for row in rows))
+        changes = []
+        papers = self._papers(*(row[0] for row in rows), which="kind = 'report'")
         for number, token, change in rows:
             report = spool.report(papers[number].get("report"))
             if report is not None:
-                page, own = papers[number].get("page", b""), token.removesuffix(f".{self._feeder}")
-                changes.append(RowChange(number, own, report, page.decode(), change))
+                own = token.removesuffix(f".{self._feeder}")
+                changes.append(RowChange(number, own, report, change))
         return changes
 
     def response(self, change: RowChange) -> Claim:

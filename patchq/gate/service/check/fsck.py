@@ -33,7 +33,6 @@ from patchq.gate.queue.inbox import IGNORED_SUFFIXES
 from patchq.gate.queue.lock import Lock
 from patchq.gate.queue.spool import PAGE, PUBLIC, REPORT
 from patchq.gate.queue.store import LOCKS, LOST, REPAIR, STORE, UNREAD
-from patchq.gate.report import page
 from patchq.gate.report.schema import LANDED, NOTED, Report, waits_for_its_agent
 from patchq.gate.review import from_git
 from patchq.gate.service.check import Finding
@@ -245,7 +244,7 @@ def _enter(session: Session, queue: StoreQueue, id: str, path: Path) -> None:
     if queue.knows(id):
         return
     if found := queue.outbox.published_as(path.with_name(id + REPORT)):
-        queue.restore(found.report, found.page, found.body, found.ended)
+        queue.restore(found.report, found.body, found.ended)
     elif known := from_git.reports(session, [id]):
         there = (each for each in path.parent.glob(f"{escape(id)}.*") if each.stem == id)
         body = next((each for each in there if each.is_file() and not each.is_symlink()), None)
@@ -265,7 +264,7 @@ def _restore(queue: StoreQueue, report: Report, body: Path | None = None) -> Non
         source = replace(report.source, name=body.name, bytes=len(data))
         report = replace(report, source=source)
     if not queue.knows(report.id):
-        queue.restore(report, page.to_markdown(report).encode("utf-8", "replace"), data)
+        queue.restore(report, data)
 
 
 def _commits(session: Session, known: list[Report]) -> Iterator[Finding]:
@@ -303,7 +302,7 @@ def _gone(session: Session, report: Report) -> Iterator[Finding]:
 
 def _repoint(session: Session, report: Report, commit: str) -> None:
     now = replace(report, commit=commit, tree=session.repo.tree(commit).root)
-    store_queue(session.queue).rewrite(now, page.to_markdown(now))
+    session.queue.rewrite(now)
 
 
 def _marks(session: Session, proposals: list[Report]) -> Iterator[Finding]:
