@@ -1,7 +1,7 @@
 """`patchq mcp`: the queue as tools, for agents that speak the Model Context Protocol.
 
 One more way to the same queue: a submitted change is dropped into the inbox as any file is, and the
-daemon decides on it.  `tools` does the work; `server` and `transports` speak the protocol.
+daemon decides on it.  `tools` does the work, `server` speaks the protocol.
 """
 
 from __future__ import annotations
@@ -14,8 +14,5 @@ from patchq.gate.errors import needs_extra
 def serve(args: Namespace) -> int:
     """Serve the tools until the client or a signal ends it; `UsageError` without the packages."""
     with needs_extra("mcp"):
-        from patchq.mcp import server, transports
-    tools, message_bytes = server.opened(args)
-    if args.http is None:
-        return transports.serve_stdio(tools, message_bytes)
-    return transports.serve_http(args, tools, message_bytes)
+        from patchq.mcp import server
+    return server.serve(args)

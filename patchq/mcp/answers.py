@@ -90,12 +90,8 @@ def how_to_submit(base: str) -> str:
 
 def usage_error(tool: str, names: Iterable[str], flaws: Sequence[Mapping[str, Any]]) -> UsageError:
     """Return the error for wrong arguments of a tool."""
-    names = list(names)
-    wrong = [_flaw(flaw, names) for flaw in flaws]
-    more = f"; and {len(wrong) - _MOST_FLAWS} more" if len(wrong) > _MOST_FLAWS else ""
-    return UsageError(
-        f"{tool}: {'; '.join(wrong[:_MOST_FLAWS])}{more}", f"it takes {', '.join(names)}"
-    )
+    wrong = "; ".join(_flaw(flaw, names) for flaw in flaws[:_MOST_FLAWS])
+    return UsageError(f"{tool}: {wrong}", f"it takes {', '.join(names)}")
 
 
 def _flaw(flaw: Mapping[str, Any], names: Iterable[str]) -> str:
@@ -234,13 +230,11 @@ def what_to_send(gate: Gate, report: Report, data: bytes | None) -> str:
     shown = fence(json.dumps(arguments, ensure_ascii=False, indent=1), "json")
     if len(shown.encode()) > MAX_BYTES:
         shown = fence(json.dumps({**arguments, "edits": [EXAMPLE]}, indent=1), "json")
-    good = [edit.id for edit in report.edits if edit.state == "ready"]
-    kept = f" Edits that are good as they are: {', '.join(good[:100])}." if good else ""
     return (
         "Call `submit` with these arguments, once every edit is right; all are applied, or none. "
         "One that has its `path`, and no `new`, is yours to write, or to leave out: its `old` has "
         "lines of the file at `base`, and what of `old` is not in `new` is deleted."
-        f"{kept}\n\n{shown}"
+        f"\n\n{shown}"
     )
 
 

@@ -3,18 +3,24 @@
 patchq://status             the state of the queue, as JSON
 patchq://reports/ID         a change's report, as a page
 patchq://formats/NAME       the instructions of a form
+
+HTTP is for this machine only, and for those who have the token: whoever could reach it could drop
+responses.  So it listens on the loopback address, takes no request for another host's name or from
+another site's page, and asks for a bearer token.
 """
 
 from __future__ import annotations
 
+import hmac
 import logging
+import os
+import secrets
+import signal
 from argparse import Namespace
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
 from functools import partial
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import anyio
 import mcp_types as types
@@ -31,6 +37,7 @@ from patchq import __version__
 from patchq.core.formats.registry import FORMATS
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import CRASHED, Fault, UsageError, fault_of
+from patchq.gate.report import document
 from patchq.gate.service.wake import Watcher
 from patchq.mcp import answers
 from patchq.mcp.tools import Tools
@@ -43,34 +50,87 @@ commit that you read as `base`. `check` tells at no cost what would become of yo
 again. `proposed` is a success: a person reviews it."""
 STATUS, REPORT, FORMAT = "patchq://status", "patchq://reports/", "patchq://formats/"
 _LOG = logging.getLogger("patchq")
-_ROOTS_SECONDS = 5.0
 _LOOK_SECONDS = 0.25
 _MOST_CALLS = 256
 _ENVELOPE_BYTES = 64 << 10
 _WRITES = ("submit", "withdraw")
 
 
-def opened(args: Namespace) -> tuple[Server, int]:
-    """Return the server, and the most bytes of a message to it."""
-    lazy = args.http is None  # a client shows no word of a server that ends
-    door = SharedGate(args.options, lazy=lazy)
+def serve(args: Namespace) -> int:
+    """Serve the tools until the client or a signal ends it."""
+    is_local = args.http is None  # a client shows no word of a server that ends
+    door = SharedGate(args.options, lazy=is_local)
     args.opened.callback(door.close)
-    placed = bool(args.directories) or args.http is not None
-    tools = Tools(door, args.agent)
-    server = Server(tools, door, placed=placed, read_only=args.read_only)
-    # The text of a response may be twice as long in JSON.
-    return server, 2 * door.response_bytes + _ENVELOPE_BYTES
+    made = Server(Tools(door, args.agent), door, read_only=args.read_only)
+    if not is_local:
+        return _serve_http(args, made, door)
+    for end in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(end, signal.SIG_DFL)  # else the thread that reads keeps it from its end
+    try:
+        anyio.run(made.run_stdio_async)
+    except* BrokenPipeError:  # the client is gone
+        pass
+    return 0
+
+
+TOKEN = "PATCHQ_MCP_TOKEN"
+PATH = "/mcp"
+
+
+def _serve_http(args: Namespace, made: Server, door: SharedGate) -> int:
+    """Listen until a signal ends it; what waits for a verdict then hears that there is none."""
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    from patchq.gate.service import loopback  # stdio has no use for either
+
+    given = os.environ.get(TOKEN, "")
+    token = given or secrets.token_urlsafe(32)
+    with loopback.bound(loopback.port_of(args.http, "--http")) as own:
+        port = own.getsockname()[1]
+        app = made.streamable_http_app(
+            streamable_http_path=PATH,
+            # The text of a response may be twice as long in JSON.
+            max_request_body_size=2 * door.response_bytes + _ENVELOPE_BYTES,
+            transport_security=TransportSecuritySettings(
+                allowed_hosts=[f"{name}:{port}" for name in loopback.NAMES],
+                allowed_origins=[f"http://{name}:{port}" for name in loopback.NAMES],
+            ),
+        )
+        listening = loopback.server(_guarded(app, token))
+        made.queue.stop.also = lambda: listening.should_exit
+        url = f"http://{loopback.HOST}:{port}{PATH}"
+        answer = {"url": url} if given else {"url": url, "token": token}
+        shown = f"patchq serves MCP at {url}" + ("" if given else f"\ntoken: {token}")
+        print(document.printed(answer, indent=1) if args.json else shown, flush=True)
+        loopback.listen(listening, own)
+    return 0
+
+
+def _guarded(app: Any, token: str) -> Any:
+    """Return the application for those who bring the token."""
+    from starlette.requests import Request
+    from starlette.responses import PlainTextResponse
+
+    async def guard(scope: Any, receive: Any, send: Any) -> None:
+        answer = app
+        if scope["type"] == "http":
+            scheme, _, given = Request(scope).headers.get("authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode(), right):
+                answer = refusal
+        await answer(scope, receive, send)
+
+    right = token.encode()
+    text = "the bearer token is missing or wrong: see what `patchq mcp --http` printed\n"
+    refusal = PlainTextResponse(text, 401, {"www-authenticate": "Bearer"})
+    return guard
 
 
 class Server(MCPServer):
-    """Server of the tools; with `placed` the repository is that of `door`."""
+    """Server of the tools for the repository of `door`."""
 
-    def __init__(
-        self, queue: Tools, door: SharedGate, *, placed: bool = True, read_only: bool = False
-    ) -> None:
-        self.queue, self._door, self._placed = queue, door, placed
+    def __init__(self, queue: Tools, door: SharedGate, *, read_only: bool = False) -> None:
+        self.queue, self._door = queue, door
         self._bus = InMemorySubscriptionBus()
-        self._under_way = 0
         methods = (
             queue.submit, queue.check, queue.report, queue.status, queue.wait,
             queue.how_to_answer, queue.withdraw,
@@ -83,19 +143,8 @@ class Server(MCPServer):
             tools=[_tool(one) for one in methods if not (read_only and one.__name__ in _WRITES)],
             lifespan=self._running,
             subscriptions=self._bus,
-            middleware=[self._enter],
         )
         self._offer_texts()
-
-    async def serve(self, read: Any, write: Any) -> None:
-        """Serve one client that these streams reach."""
-        options = self._lowlevel_server.create_initialization_options()
-        await self._lowlevel_server.run(read, write, options)
-
-    async def answered(self) -> None:
-        """Wait until no call of a tool is under way."""
-        while self._under_way:
-            await anyio.sleep(_LOOK_SECONDS / 10)
 
     def _offer_texts(self) -> None:
         @self.resource(STATUS, mime_type="application/json", description="The state of the queue")
@@ -135,29 +184,6 @@ class Server(MCPServer):
         except ToolError as error:
             fault = _fault(error, self._tool_manager.get_tool(name))
             return answers.result({}, answers.text_of(fault), refused=True)
-
-    async def _enter(self, ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Answer the request, and count it meanwhile if it calls a tool."""
-        calls = ctx.method == "tools/call"
-        self._under_way += calls
-        try:
-            await self._place(ctx)
-            return await call_next(ctx)
-        finally:
-            self._under_way -= calls
-
-    async def _place(self, ctx: Any) -> None:
-        """Enter the repository of the client's roots, else of the working directory."""
-        if not self._placed and ctx.method in ("tools/call", "resources/read", "prompts/get"):
-            roots = list[Path]()
-            wanted = types.ClientCapabilities(roots=types.RootsCapability())
-            if ctx.session.check_client_capability(wanted):
-                request = types.ListRootsRequest()
-                with anyio.move_on_after(_ROOTS_SECONDS), suppress(MCPError, ValidationError):
-                    found = await ctx.session.send_request(request, types.ListRootsResult)
-                    roots = [Path(unquote(urlsplit(str(one.uri)).path)) for one in found.roots]
-            await to_thread.run_sync(self.queue.enter, roots)
-            self._placed = self.queue.missing is None
 
     @asynccontextmanager
     async def _running(self, _: object) -> AsyncIterator[dict[str, Any]]:

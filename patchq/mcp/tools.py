@@ -6,13 +6,10 @@ They run in threads of their own, so one that waits does not hold up others.
 from __future__ import annotations
 
 import hmac
-import os
 import secrets
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path as FilePath
-from tempfile import NamedTemporaryFile
+from collections.abc import Collection
+from contextlib import suppress
 from typing import Annotated, Any
 
 import mcp_types as types
@@ -67,21 +64,6 @@ class Tools:
     def __init__(self, door: SharedGate, agent: str | None = None) -> None:
         self._door, self._agent = door, agent
         self.stop = WaitStop()
-        self.missing: UsageError | None = None
-
-    def enter(self, roots: Sequence[FilePath]) -> None:
-        """Enter the repository of the first root that has one, else the working directory's."""
-        for directory in (*roots, FilePath.cwd()):
-            with suppress(UsageError):
-                self._door.enter(directory)
-                self.missing = None
-                return
-        named = f"none of the client's roots ({', '.join(map(str, roots))})" if roots else ""
-        self.missing = UsageError(
-            f"the server's directory {FilePath.cwd()} is in no git repository, and "
-            + (f"{named} is in one" if named else "the client names no roots"),
-            "open a repository in the client",
-        )
 
     # ---------------------------------------------------------------- handing in
 
@@ -123,9 +105,9 @@ class Tools:
             target=target,
         )
         change, name = change_of(edits, response), batch_id(message or "edit")[:_LONGEST_NAME]
-        with self._gate(writes=True) as gate:
+        with self._door.gate(writes=True) as gate:
             ticket = gate.submit(change, name=name, client=_client(ctx), **keys)
-            token = token_of(gate.context().queue_root, ticket.sha256)
+            token = token_of(gate, ticket.sha256)
         replaced = next(iter(ticket.replaced), None)
         note = f"the argument {replaced} replaces the front matter's" if replaced else ""
         try:
@@ -137,7 +119,7 @@ class Tools:
     def _wait(
         self, change: Ticket | str, until: Collection[str], seconds: float, *, served: bool = False
     ) -> Report:
-        return wait(self._gate, change, until, seconds, served=served, stop=self.stop)
+        return wait(self._door.gate, change, until, seconds, served=served, stop=self.stop)
 
     def _so_far(
         self, change: Ticket | str, late: TimeIsUp, token: str | None = None
@@ -165,7 +147,7 @@ class Tools:
         a person would have to review. Hooks are not run.
         """
         change, keys = change_of(edits, response), Keys(base=base, target=target)
-        with self._gate(targeted=True) as gate:
+        with self._door.gate(targeted=True) as gate:
             report = gate.check(change, corrects=False, **keys)
             shown = for_tools(replace(report, diff=""))  # the caller has the edits
             data, _ = submitting.written(change, keys)
@@ -194,7 +176,7 @@ class Tools:
         return self._answer(row.report, note=note)
 
     def _seen(self, id: str) -> ChangeRow:
-        with self._gate() as gate:
+        with self._door.gate() as gate:
             row = gate.find(id)
         if not isinstance(row, ChangeRow):
             raise UsageError(f"{id} has no verdict yet", "ask with `wait`")
@@ -211,7 +193,7 @@ class Tools:
         if row.risk and row.report.state == "proposed":
             texts = "; ".join(reason.text for reason in row.risk.reasons)
             value["risk"] = f"{row.risk.level}{': ' * bool(texts)}{texts}"
-        with self._gate() as gate:
+        with self._door.gate() as gate:
             text = _page(gate, row.report) + (f"\nNote: {row.note}" if row.note else "")
         return result({**value, "report": row.report} if full else value, text)
 
@@ -236,7 +218,7 @@ class Tools:
         self, agent: str | None = None, state: State | None = None, limit: int = 20
     ) -> types.CallToolResult:
         where = Filter(state, agent)
-        with self._gate() as gate:
+        with self._door.gate() as gate:
             seen = gate.status(where, limit)
             rows, left_out = seen.rows, sum(seen.left_out.values())
             if state not in (None, *WAITING):
@@ -261,7 +243,7 @@ class Tools:
     ) -> Annotated[types.CallToolResult, PromptAnswer]:
         """Return files as they are, their base commit, and the arguments that change them."""
         asked = tuple(RequestedFile(path=path) for path in dict.fromkeys(files))
-        with self._gate(targeted=True) as gate:
+        with self._door.gate(targeted=True) as gate:
             about = gate.task(Request(files=asked, task=task or _ANY_TASK, form="diff"))
         prompt = prompts.build(about, ending=how_to_submit(about.base)).text
         return result(PromptAnswer(base=about.base, prompt=prompt), prompt)
@@ -270,15 +252,12 @@ class Tools:
         self, id: ChangeId, token: Annotated[Word, Field(description="what `submit` returned")]
     ) -> Verdict:
         """Take back a change that you submitted and that waits or is held."""
-        with self._gate(writes=True) as gate:
-            context = gate.context(writes=True)
-            report = context.queue.load(id)
-            if report is None:
-                raise UsageError(f"there is no verdict on {id}", "see `status`")
-            right = token_of(context.queue_root, report.source.sha256)
-            if not hmac.compare_digest(token.encode(), right.encode()):
+        with self._door.gate(writes=True) as gate:
+            report = gate.context(writes=True).queue.load(id)
+            right = token_of(gate, report.source.sha256) if report else ""
+            if not report or not hmac.compare_digest(token.encode(), right.encode()):
                 raise UsageError(
-                    f"the token is not that of {id}", "give the one that `submit` returned"
+                    f"the token is not that of a change {id}", "give the one that `submit` returned"
                 )
             report = gate.discard(id).report
         return self._answer(report)
@@ -291,17 +270,10 @@ class Tools:
         warnings = [f"  {p.code}: {p.message}" for p in report.problems]
         text = "\n".join([words.line(report), *warnings])
         if refused:
-            with self._gate() as gate:
+            with self._door.gate() as gate:
                 text = _page(gate, report)
         value = {**verdict(report, note), "token": token}
         return result(value, text + (f"\nNote: {note}" if note else ""), refused=refused)
-
-    @contextmanager
-    def _gate(self, *, targeted: bool = False, writes: bool = False) -> Iterator[Gate]:
-        if self.missing is not None:
-            raise self.missing
-        with self._door.gate(targeted=targeted, writes=writes) as gate:
-            yield gate
 
 
 def _client(ctx: Context) -> str | None:
@@ -340,23 +312,14 @@ def _row(row: ChangeRow) -> dict[str, Any]:
 # ---------------------------------------------------------------- tokens
 
 
-_KEY = "mcp.key"  # the key of tokens; below the queue, so that they outlive the server
-_KEY_BYTES = 32
+_KEY = "mcp.key"  # a kind of marks: the keys of tokens, which so outlive the server
 
 
-def token_of(root: FilePath, sha256: str) -> str:
+def token_of(gate: Gate, sha256: str) -> str:
     """Return the token of a response, which shows that its bearer submitted these bytes."""
-    return hmac.digest(_key(root), sha256.encode(), "sha256").hex()[:32]
-
-
-def _key(root: FilePath) -> bytes:
-    path = root / _KEY
-    with suppress(FileNotFoundError):
-        if len(key := path.read_bytes()) == _KEY_BYTES:
-            return key
-    with NamedTemporaryFile(dir=root, prefix=f".{_KEY}.") as scratch:  # for its owner alone
-        scratch.write(secrets.token_bytes(_KEY_BYTES))
-        scratch.flush()
-        with suppress(FileExistsError):
-            os.link(scratch.name, path)  # of two that make one, both use the first
-    return path.read_bytes()
+    keys = gate.marks(_KEY)
+    if not keys.of():
+        new = secrets.token_hex(32)
+        keys.put(new, new)
+    oldest = next(iter(keys.of()))  # of several that were made at once, all use the first
+    return hmac.digest(oldest.encode(), sha256.encode(), "sha256").hex()[:32]

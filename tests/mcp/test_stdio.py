@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from signal import SIGTERM
+from time import monotonic, sleep
 from typing import Any
 
 import anyio
-import mcp_types as types
+import pytest
 from mcp import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from patchq.gate.hooks.sandbox import NO_SANDBOX
-from tests.helpers.command import patchq
-from tests.helpers.ending import running
-from tests.helpers.gitrepo import git, make_repo, write_config
+from tests.helpers.ending import MOST_SECONDS, running
+from tests.helpers.gitrepo import git
 from tests.mcp.clients import ERAS, edit, over_stdio, said
 
 
@@ -76,92 +74,70 @@ def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]
     return use
 
 
-def test_a_signal_ends_it_and_what_was_submitted_gets_its_verdict(tmp_path: Path) -> None:
-    """Nobody closes its standard input, and a call waits for a verdict."""
-    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
-    patchq("init", cwd=repo)
-    go = tmp_path / "go"
-    wait = f"until test -e {go}; do sleep 0.05; done"
-    write_config(
-        repo,
-        f"version: 1\nhooks: [{{id: slow, stage: pre-apply, run: '{wait}', unconfined: true}}]\n",
-    )
-    free = {**os.environ, NO_SANDBOX: "1"}  # the hook is to see the file come
-    call = {"name": "submit", "arguments": {"edits": [edit("a.txt", "one\n", "1\n")]}}
-    hello: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}}
-    hello["clientInfo"] = {"name": "t", "version": "0"}
-    words = [sys.executable, "-m", "patchq"]
-    piped: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with (
-        running([*words, "watch", "-q"], cwd=repo, env=free) as daemon,
-        running([*words, "mcp"], cwd=repo, **piped) as server,
-    ):
+_HELLO = {"capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
+
+
+def _line(**message: Any) -> str:
+    return json.dumps({"jsonrpc": "2.0", **message}) + "\n"
+
+
+def _call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "arguments": arguments}
+
+
+@contextmanager
+def _greeted(repo: Path, version: str = "2025-06-18") -> Iterator[Any]:
+    """A server that was greeted in this version of the protocol, and has answered."""
+    words = [sys.executable, "-m", "patchq", "mcp"]
+    pipe = subprocess.PIPE
+    with running(words, cwd=repo, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as server:
         assert server.stdin
         assert server.stdout
-        asked: tuple[Any, ...] = ((1, "initialize", hello), (None, "notifications/initialized", {}))
-        for id, method, params in (*asked, (2, "tools/call", call)):
-            message = {"jsonrpc": "2.0", "method": method, "params": params}
-            server.stdin.write(json.dumps(message | ({"id": id} if id else {})) + "\n")
-            server.stdin.flush()
-        queue = repo / ".patchq"
-        until = time.monotonic() + 60
-        while not [*queue.glob("active/*.md"), *queue.glob("inbox/*.md")]:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        hello = _line(id=0, method="initialize", params=_HELLO | {"protocolVersion": version})
+        server.stdin.write(hello + _line(method="notifications/initialized"))
+        server.stdin.flush()
+        told = json.loads(server.stdout.readline())["result"]
+        assert told["protocolVersion"] == version
+        yield server
+
+
+@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
+def test_a_signal_ends_it_and_what_was_submitted_is_not_lost(served: Path, version: str) -> None:
+    """Its input stays open, and a call waits for a verdict."""
+    id = f"left-{version}"
+    waits = {"edits": [edit("f15.txt", "one\n", f"{id}\n")], "id": id, "depends_on": ["nobody"]}
+    with _greeted(served, version) as server:
+        server.stdin.write(_line(id=2, method="tools/call", params=_call("submit", waits)))
+        server.stdin.flush()
+        until = monotonic() + MOST_SECONDS
+        while not (served / f".patchq/active/{id}.report.json").exists():
+            assert monotonic() < until
+            sleep(0.01)
         server.terminate()
-        said = [json.loads(line) for line in server.stdout]
-        assert server.wait(60) == 0
-        (answer,) = [one["result"] for one in said if one.get("id") == 2]
-        id = answer["structuredContent"]["id"]
-        assert answer["structuredContent"]["state"] == "waiting"
-        go.touch()
-        done = patchq("wait", id, "--timeout", "60", cwd=repo)
-        assert done.out.startswith(f"proposed   {id}")
-        daemon.terminate()
-        assert daemon.wait(60) == 0
-    assert len([*queue.glob("*/*.report.json")]) == 1
+        assert server.wait(MOST_SECONDS) == -SIGTERM
 
 
-def test_the_repository_is_that_of_the_clients_roots_else_of_the_directory(
-    tmp_path: Path,
-) -> None:
-    """Without either, the server starts all the same and each tool says what is missing."""
-    outside, repo = tmp_path / "outside", make_repo(tmp_path / "a repo", {"a.txt": "one\n"})
-    outside.mkdir()
-    git("init", "-q", str(tmp_path / "other"), cwd=tmp_path)
-    calls: dict[str, dict[str, Any]] = {
-        "status": {},
-        "report": {"id": "x"},
-        "how_to_answer": {"files": ["a.txt"]},
-    }
+def test_nothing_is_said_of_a_client_that_is_gone(served: Path) -> None:
+    """It closes both of its ends while an answer is due."""
+    with _greeted(served) as server:
+        server.stdout.close()
+        check = {"edits": [edit("f15.txt", "one\n", "1\n")]}
+        server.stdin.write(_line(id=1, method="tools/call", params=_call("check", check)))
+        server.stdin.close()
+        assert server.wait(MOST_SECONDS) == 0
+        assert server.stderr.read() == ""
 
-    async def ask(directory: Path, *roots: Path) -> list[tuple[bool, str]]:
-        async def named(context: Any) -> types.ListRootsResult:
-            return types.ListRootsResult(
-                roots=[types.Root.model_validate({"uri": root.as_uri()}) for root in roots]
-            )
 
-        server = StdioServerParameters(
-            command=sys.executable, args=["-m", "patchq", "mcp"], env={**os.environ}, cwd=directory
-        )
-        with Path(os.devnull).open("w") as nobody:
-            client = Client(
-                stdio_client(server, nobody),
-                mode="legacy",
-                list_roots_callback=named if roots else None,
-            )
-            async with client:
-                answers = [await client.call_tool(*call) for call in calls.items()]
-        return [(bool(answer.is_error), said(answer)) for answer in answers]
+def test_outside_of_a_repository_each_tool_tells_what_is_missing(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        calls: dict[str, dict[str, Any]] = {
+            "status": {},
+            "report": {"id": "x"},
+            "how_to_answer": {"files": ["a.txt"]},
+        }
+        for name, given in calls.items():
+            answer = await client.call_tool(name, given)
+            assert answer.is_error
+            assert f"{tmp_path} is not in a git repository" in said(answer)
 
-    for roots, missing in (
-        ((), "the client names no roots"),
-        ((tmp_path,), f"none of the client's roots ({tmp_path}) is in one"),
-    ):
-        for refused, text in anyio.run(ask, outside, *roots):
-            assert refused
-            assert f"{outside} is in no git repository, and {missing}" in text
-    for directory, *named in ((repo,), (outside, tmp_path, repo), (tmp_path / "other", repo)):
-        *_, (refused, text) = anyio.run(ask, directory, *named)
-        assert not refused
-        assert "one\n" in text
+    anyio.run(over_stdio, tmp_path, use)

@@ -104,15 +104,11 @@ def test_command_line_knows_no_protocol() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], timeout=60).split() == []
 
 
-def test_http_is_for_this_machine_and_who_may(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_http_is_for_this_machine(repo: Path) -> None:
     for address in ("0.0.0.0:80", "::", "example.org", "-1", "65536", ""):
         done = patchq("mcp", f"--http={address}", cwd=repo, code=2)
         assert "expected a port" in done.err
         assert "proxy that authenticates" in done.err
-    for token in ("short", "with a blank in it", "wïth än ümlaut in it"):
-        monkeypatch.setenv("PATCHQ_MCP_TOKEN", token)
-        done = patchq("mcp", "--http", "0", cwd=repo, code=2)
-        assert "PATCHQ_MCP_TOKEN: expected" in done.err
 
 
 # ---------------------------------------------------------------- edits

@@ -26,7 +26,7 @@ hooks:
   - {id: hear, stage: post-commit, run: "true"}
 """
 TRANSIENT = {
-    "`active/TOKEN.NAME`", "`mcp.key`", "`feeder`", "`worker.lock`",
+    "`active/TOKEN.NAME`", "`feeder`", "`worker.lock`",
 }  # fmt: skip
 """What stands only while a response is decided, and what only tools that are called make."""
 

@@ -11,8 +11,6 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import Lock
 
-from msgspec.structs import replace
-
 from patchq.gate.api import Gate
 from patchq.gate.api.location import Options
 from patchq.gate.config.schema import Limits
@@ -28,14 +26,6 @@ class SharedGate:
         self.response_bytes = Limits().response_bytes
         with suppress(UsageError) if lazy else nullcontext(), self.gate() as gate:
             self.response_bytes = gate.context().config.limits.response_bytes
-
-    def enter(self, directory: Path) -> None:
-        """Go to the repository that holds the directory; raises `UsageError` for none."""
-        gate = Gate(replace(self._gate.options, directory=directory))
-        _ = gate.location  # raises where there is none
-        with self._lock:
-            self._gate.close()
-            self._gate = gate
 
     @contextmanager
     def gate(self, *, targeted: bool = False, writes: bool = False) -> Iterator[Gate]:
