@@ -108,20 +108,19 @@ def _serve_http(args: Namespace, made: Server, door: SharedGate) -> int:
 
 def _guarded(app: Any, token: str) -> Any:
     """Return the application for those who bring the token."""
-    from starlette.requests import Request
-    from starlette.responses import PlainTextResponse
 
     async def guard(scope: Any, receive: Any, send: Any) -> None:
-        answer = app
-        if scope["type"] == "http":
-            scheme, _, given = Request(scope).headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode(), right):
-                answer = refusal
-        await answer(scope, receive, send)
+        given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        scheme, _, word = given.partition(b" ")
+        is_right = hmac.compare_digest(scheme.lower() + b" " + word, f"bearer {token}".encode())
+        if is_right or scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
+        await send({"type": "http.response.start", "status": 401, "headers": headers})
+        body = b"the bearer token is missing or wrong: see what `patchq mcp --http` printed\n"
+        await send({"type": "http.response.body", "body": body})
 
-    right = token.encode()
-    text = "the bearer token is missing or wrong: see what `patchq mcp --http` printed\n"
-    refusal = PlainTextResponse(text, 401, {"www-authenticate": "Bearer"})
     return guard
 
 
