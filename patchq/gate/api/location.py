@@ -234,7 +234,6 @@ class OpenedQueue:
     def location(self) -> Location:
         """The repository; raises `UsageError` where there is none."""
         repo = Repository.open(self.options.directory)
-        self._closing.callback(files.unshare)
         files.share(repo.setting("core.sharedRepository"))
         linked = not repo.bare and repo.gitdir != repo.commondir
         workdir = Repository.open(repo.commondir).workdir if linked else repo.workdir

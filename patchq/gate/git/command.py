@@ -202,7 +202,6 @@ class Git(Struct, frozen=True):
                 stderr=streams[2],
                 start_new_session=True,
                 pass_fds=keep,
-                umask=files.childrens_umask(),
             )
         except FileNotFoundError:
             raise RepositoryFault("there is no `git` on the PATH", "install git") from None

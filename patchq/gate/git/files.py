@@ -3,8 +3,7 @@
 A path may be relative to a `folder`, the descriptor of a directory, so no link leads it astray.
 
 The umask says who else may use a file, widened as git's `core.sharedRepository` asks.  It is the
-process's, so it is widened once, for libgit2 as well; the programs that patchq starts get back the
-one that patchq was started with.
+process's, so it is widened once, for libgit2 and for the programs that patchq starts as well.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import signal
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 
@@ -36,29 +35,20 @@ _PIECE_BYTES = 1 << 16
 _NONE = {"umask", "false", "no", "off", "0", ""}
 _GROUP = {"group", "true", "yes", "on", "1"}
 _ALL = {"all", "world", "everybody", "2"}
-_started_with: int | None = None  # the umask, where it was widened
+_shared = False  # true once the umask is that of a shared repository
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
-class opened:
-    """Open a file as a descriptor that no child inherits.
-
-    Umask narrows the mode of a new file.  It is a class, as a generator takes twice the time, and
-    each landing opens dozens."""
-
-    __slots__ = ("_fd", "_flags", "_folder", "_mode", "_path")
-
-    def __init__(
-        self, path: str | Path, flags: int, folder: int | None = None, mode: int = 0o666
-    ) -> None:
-        self._path, self._flags, self._folder, self._mode = path, flags, folder, mode
-
-    def __enter__(self) -> int:
-        self._fd = os.open(self._path, self._flags | os.O_CLOEXEC, self._mode, dir_fd=self._folder)
-        return self._fd
-
-    def __exit__(self, *error: object) -> None:
-        os.close(self._fd)
+@contextmanager
+def opened(
+    path: str | Path, flags: int, folder: int | None = None, mode: int = 0o666
+) -> Iterator[int]:
+    """Open a file as a descriptor that no child inherits; umask narrows a new file's mode."""
+    fd = os.open(path, flags | os.O_CLOEXEC, mode, dir_fd=folder)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def content(path: str | Path) -> bytes:
@@ -126,15 +116,13 @@ def replace(
 def save(path: Path, data: bytes) -> None:
     """Replace a file that people edit, or its link's target, as a whole.
 
-    Its mode stays.  Such files say what runs, so a new one has the umask of the person.
+    Its mode stays.
     """
-    path, allowed = path.resolve(), ~max(childrens_umask(), 0)
-    for folder in reversed(path.parents):
-        if not folder.is_dir():
-            folder.mkdir(0o777 & allowed)
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
     kept = stat.S_IMODE(path.stat().st_mode) & 0o777 if path.exists() else 0
     via = path.with_name(f".{path.name}.patchq.tmp")
-    replace(path, data, via=via, mode=kept or 0o666 & allowed, grant=kept, flush=True)
+    replace(path, data, via=via, mode=kept or 0o666, grant=kept, flush=True)
 
 
 def take_away(path: Path, *tops: Path) -> None:
@@ -307,27 +295,14 @@ def widened(setting: str | None, umask: int) -> int:
 
 def share(setting: str | None) -> None:
     """Widen this process's umask as the repository's setting asks; safe to repeat."""
-    global _started_with
-    unshare()
-    if (setting or "").lower() not in _NONE:
-        _started_with = os.umask(0)
-        os.umask(widened(setting, _started_with))
-
-
-def unshare() -> None:
-    global _started_with
-    if _started_with is not None:
-        os.umask(_started_with)
-        _started_with = None
+    global _shared
+    _shared = (setting or "").lower() not in _NONE
+    if _shared:
+        os.umask(widened(setting, umask()))
 
 
 def is_on() -> bool:
-    return _started_with is not None
-
-
-def childrens_umask() -> int:
-    """Return the umask for `subprocess`: -1 where this process has the one to inherit."""
-    return -1 if _started_with is None else _started_with
+    return _shared
 
 
 def umask() -> int:
@@ -335,16 +310,6 @@ def umask() -> int:
     current = os.umask(0o077)
     os.umask(current)
     return current
-
-
-def beside(made: int, directory: int) -> int:
-    """Return the permissions of a new file in a directory of that mode.
-
-    `made` are those that umask gave it.  The result is no wider than the directory's, or, if that
-    gives its group on, as wide for the group."""
-    if directory & stat.S_ISGID:
-        return made | directory & 0o770
-    return made if is_on() else made & directory
 
 
 def make_directory(path: Path) -> None:
@@ -357,7 +322,5 @@ def make_directory(path: Path) -> None:
     make_directory(path.parent)
     with suppress(FileExistsError):
         path.mkdir()
-        made, above = (stat.S_IMODE(at.stat().st_mode) for at in (path, path.parent))
-        mode = beside(made, above) | (stat.S_ISGID if is_on() else 0)
-        if mode != made:
-            path.chmod(mode)
+        if _shared:
+            path.chmod(stat.S_IMODE(path.stat().st_mode) | stat.S_ISGID)

@@ -13,7 +13,6 @@ import errno
 import math
 import os
 import secrets
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -93,18 +92,8 @@ class LockFile:
         return self.own.with_name(self.own.name + suffix)
 
     def publish(self, path: Path) -> None:
-        """Rename the lock to `path`, with the permissions of what it replaces.
-
-        A new file is as accessible as the directory.
-        """
+        """Rename the lock to `path`."""
         assert self.lock is not None
-        made = stat.S_IMODE(os.fstat(self.fd).st_mode)
-        try:
-            mode = stat.S_IMODE(path.lstat().st_mode) & 0o666
-        except FileNotFoundError:
-            mode = files.beside(made, path.parent.stat().st_mode) & 0o666
-        if mode != made:
-            os.fchmod(self.fd, mode)
         os.rename(self.lock, path)
         self.lock = None
 

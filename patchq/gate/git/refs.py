@@ -21,24 +21,25 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from errno import ENAMETOOLONG
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 from weakref import finalize
 
 from msgspec import Struct
 
 from patchq.gate.errors import DiskFault, ObjectsGone, RepositoryFault
 from patchq.gate.git import files, records
-from patchq.gate.git.files import beside, make_directory
+from patchq.gate.git.files import make_directory
 from patchq.gate.git.lock_files import WAIT_SECONDS, LockFile, leftovers
 from patchq.gate.git.objects import Identity
+
+if TYPE_CHECKING:
+    from patchq.gate.git.repository import Repository
 
 _BAD_NAME = re.compile(
     r"""[\x00-\x20\x7f~^:?*\[\\]      # a character that git reserves
@@ -49,7 +50,7 @@ _BAD_NAME = re.compile(
 )
 _VALUE = re.compile(rb"([0-9a-fA-F]{40})(?:\s|\Z)")
 _ENTRY = re.compile(rb"([0-9a-fA-F]{40}) (\S+)\n")
-_BLOCK, _MOST_KEPT = 4096, 2
+_BLOCK = 4096
 _SYMBOLIC, _SEE = "ref:", "`patchq fsck` says what is wrong with it"
 
 
@@ -138,12 +139,17 @@ def _loose(commondir: Path, name: str) -> str | None:
 
 
 class PackedRefs:
-    def __init__(self, path: str, data: bytes) -> None:
+    """The content of the file, which stays open: so no other one gets its number."""
+
+    def __init__(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        finalize(self, os.close, fd)
+        self.mark = _mark(os.fstat(fd))
+        data = b"".join(iter(partial(os.read, fd, 1 << 20), b""))
         lines = [line for line in data.splitlines(keepends=True) if line[:1] not in b"#^"]
         entries = [_ENTRY.fullmatch(line) for line in lines]
         if None in entries:
-            why = f"{path} has a line that is no ref"
-            raise RepositoryFault(why, "`patchq fsck` says which")
+            raise RepositoryFault(f"{path} has a line that is no ref", "`patchq fsck` says which")
         self.values = {os.fsdecode(it[2]): it[1].decode().lower() for it in entries if it}
         self._names = sorted(self.values)
 
@@ -152,27 +158,18 @@ class PackedRefs:
         return {name: self.values[name] for name in self._names[first:last]}
 
 
-# The files that were read last. They are replaced and not changed; as long as one is open, no
-# other one gets its number.
-_kept: dict[str, tuple[tuple[int, ...], PackedRefs]] = {}
+_kept: dict[str, PackedRefs] = {}  # as they were read last; they are replaced and not changed
 
 
 def packed_refs(commondir: Path) -> PackedRefs:
     """Return the file as it is now; an empty one where there is none."""
     path = f"{commondir}/packed-refs"
-    kept = _kept.get(path)
     try:
-        if kept is None or kept[0] != _mark(os.stat(path)):
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            mark = _mark(os.fstat(fd))
-            kept = mark, PackedRefs(path, b"".join(iter(partial(os.read, fd, 1 << 20), b"")))
-            finalize(kept[1], os.close, fd)
-            if len(_kept) >= _MOST_KEPT:
-                _kept.clear()
-            _kept[path] = kept
+        if path not in _kept or _kept[path].mark != _mark(os.stat(path)):
+            _kept[path] = PackedRefs(path)
     except FileNotFoundError:
-        return PackedRefs(path, b"")
-    return kept[1]
+        return PackedRefs(os.devnull)
+    return _kept[path]
 
 
 def _mark(status: os.stat_result) -> tuple[int, ...]:
@@ -202,28 +199,9 @@ def head_target(gitdir: Path) -> str:
     return text[4:].strip() if text.startswith("ref:") else ""
 
 
-def gaps(commondir: Path, ref: str) -> Iterator[tuple[str, str]]:
-    """Yield commits that the reflog passes over, each with the one that came instead.
-
-    A line of the log then does not start at the commit at which the one before it ended."""
-    with suppress(FileNotFoundError):
-        lines = [line.split(b" ", 2) for line in (commondir / "logs" / ref).open("rb")]
-        for (_, before, _), (old, new, _) in pairwise(line for line in lines if len(line) == 3):
-            if old != before:
-                yield before.decode("ascii", "replace"), new.decode("ascii", "replace")
-
-
 _SUFFIX = ".ref"
 _NULL = "0" * 40
 _OURS = ("refs/heads/", records.REMOTES, records.OWN, records.NOTES)
-
-
-class HasRefs(Protocol):
-    """A repository, as far as moves need it."""
-
-    commondir: Path
-
-    def exists(self, commit: str) -> bool: ...
 
 
 class Staged(Struct, frozen=True):
@@ -240,12 +218,12 @@ class Staged(Struct, frozen=True):
         self.lock.free()
 
 
-def stage(repo: HasRefs, oid: str) -> Staged:
+def stage(repo: Repository, oid: str) -> Staged:
     return Staged(oid, LockFile.write(repo.commondir, _SUFFIX, f"{oid}\n".encode()))
 
 
 def move(
-    repo: HasRefs,
+    repo: Repository,
     ref: str,
     old: str | None,
     new: str | Staged,
@@ -281,8 +259,6 @@ def move(
             return False
         if not repo.exists(staged.oid):
             raise ObjectsGone(f"commit {staged.oid} is gone", "it is made again on a retry")
-        if old is None:
-            _refuse_neighbours(repo, ref)
         _make_room(path)
         _log(repo, ref, old or _NULL, [*through, (staged.oid, message)], identity)
         first()
@@ -296,7 +272,7 @@ def move(
     return True
 
 
-def delete(repo: HasRefs, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:
+def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:
     """Delete the ref with its reflog; return False if `old` is not its tip."""
     path = _path(repo, ref)
     lock = stage(repo, old).lock
@@ -316,7 +292,7 @@ def delete(repo: HasRefs, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> 
     return True
 
 
-def put(repo: HasRefs, ref: str, commit: str | None, message: str, who: Identity) -> None:
+def put(repo: Repository, ref: str, commit: str | None, message: str, who: Identity) -> None:
     """Have the ref at the commit, or (None) nowhere, whatever it holds now."""
     now = ref_target(repo.commondir, ref)
     if commit and commit != now:
@@ -339,7 +315,7 @@ def clean(commondir: Path) -> list[Path]:
     return freed
 
 
-def _path(repo: HasRefs, ref: str) -> Path:
+def _path(repo: Repository, ref: str) -> Path:
     path = repo.commondir / ref
     if not ref.startswith(_OURS) or not is_ref_name(ref):
         raise RepositoryFault(f"{ref!r} is not the name of a ref that patchq may write")
@@ -351,7 +327,7 @@ def _path(repo: HasRefs, ref: str) -> Path:
     return path
 
 
-def _refuse_neighbours(repo: HasRefs, ref: str) -> None:
+def _refuse_neighbours(repo: Repository, ref: str) -> None:
     parts = ref.split("/")
     above = ("/".join(parts[:length]) for length in range(3, len(parts)))
     neighbour = next((name for name in above if ref_value(repo.commondir, name)), None)
@@ -371,7 +347,7 @@ def _make_room(path: Path) -> None:
 
 
 def _log(
-    repo: HasRefs, ref: str, old: str, steps: Sequence[tuple[str, str]], identity: Identity
+    repo: Repository, ref: str, old: str, steps: Sequence[tuple[str, str]], identity: Identity
 ) -> None:
     """Append to the reflogs of the branch and of each HEAD on it.
 
@@ -383,16 +359,15 @@ def _log(
         f"{before} {new} {identity}\t{' '.join(message.split())}\n"
         for before, (new, message) in zip(befores, steps, strict=False)
     )
-    own = repo.commondir / "logs" / ref
-    if ref.startswith(("refs/heads/", records.BOARDED, records.PUBLISHED)) and not own.is_file():
+    own, create = repo.commondir / "logs" / ref, 0
+    if ref.startswith(("refs/heads/", records.BOARDED, records.PUBLISHED)):
+        create = os.O_CREAT
         _make_room(own)
         make_directory(own.parent)
-        with files.opened(own, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW) as fd:
-            made = stat.S_IMODE(os.fstat(fd).st_mode)
-            if (mode := beside(made, own.parent.stat().st_mode) & 0o666) != made:
-                os.fchmod(fd, mode)
-    for log in (own, *(at / "logs/HEAD" for at, head in heads(repo.commondir) if head == ref)):
-        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
+    logs = [(own, create)]
+    logs += [(at / "logs/HEAD", 0) for at, head in heads(repo.commondir) if head == ref]
+    for log, flags in logs:
+        flags |= os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
         with suppress(FileNotFoundError), files.opened(log, flags) as fd:
             files.append(fd, lines.encode("utf-8", "surrogateescape"))
 

@@ -31,7 +31,6 @@ from msgspec import Struct
 
 from patchq.core.text.quote import decode, visible
 from patchq.gate.errors import Cancelled, HookFault
-from patchq.gate.git.files import childrens_umask
 from patchq.gate.hooks import mounts, supervisor
 
 MOST_OUTPUT = 64 * 1024  # bytes of a hook's output that are kept, the last ones
@@ -174,7 +173,6 @@ def _started(
         cwd=where,
         pass_fds=(job.lock, *fds),
         start_new_session=True,
-        umask=childrens_umask(),
     )
 
 

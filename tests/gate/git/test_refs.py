@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
 from tests.helpers.dying import deaths
 from tests.helpers.ending import running
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import git, make_repo
 
 WHO = Identity("Ada Tester", "ada@example.org", 1_700_000_000, 0)
 MAIN = "refs/heads/main"
@@ -259,36 +258,6 @@ def test_g03_a_foreign_lock_that_stays_is_told_and_kept(
     assert refs.clean(repo.commondir) == []
     assert lock.exists()
     assert repo.branch_tip("main") == old
-
-
-@pytest.mark.parametrize("shared", [False, True], ids=["umask", "shared"])
-def test_files_are_as_accessible_as_their_surroundings(tmp_path: Path, shared: bool) -> None:
-    path = tmp_path / "work"
-    before = os.umask(0o022 if shared else 0o027)
-    try:
-        git("init", "-q", *(["--shared=group"] if shared else []), str(path), cwd=tmp_path)
-        commit_files(path, {"a": "1\n"})
-    finally:
-        os.umask(before)
-    check_modes(path)
-    mode = (path / ".git/refs/heads/patchq/new").stat().st_mode & 0o777
-    assert mode == (0o664 if shared else 0o640)
-
-
-def check_modes(path: Path) -> None:
-    repo = Repository.open(path)
-    tip = repo.branch_tip("main")
-    assert tip
-    new = commit(repo, tip, "m")
-    refs_before = (path / ".git/refs/heads/main").stat().st_mode
-    assert move(repo, tip, new)
-    assert create(repo, NEW, new)
-    heads = path / ".git/refs/heads"
-    assert (heads / "main").stat().st_mode == refs_before
-    assert (heads / "patchq").stat().st_mode == heads.stat().st_mode
-    assert (heads / "patchq/new").stat().st_mode & 0o777 == heads.stat().st_mode & 0o666
-    log = path / ".git/logs" / NEW
-    assert log.stat().st_mode & 0o777 == log.parent.stat().st_mode & 0o666
 
 
 # ---------------------------------------------------------------- dying

@@ -20,7 +20,7 @@ from patchq.gate.queue import spool
 from patchq.gate.service.check import Place
 from patchq.gate.service.check import doctor as checks
 from tests.helpers.command import fresh, patchq
-from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, write_config
+from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
 from tests.helpers.stores import sql
 
 
@@ -89,33 +89,6 @@ def test_repository_of_somebody_else(repo: Path) -> None:
     cure = found["repository.format"]["cure"].partition(": ")[2]
     assert cured(repo, {"cure": cure}) == 0
     assert doctor(repo, code=0)["repository.format"]["level"] == "ok"
-
-
-def test_a_batch_that_git_passed_over(repo: Path) -> None:
-    """As `git commit` does it where `packed-refs` looks like the one that it has read."""
-    old = git("rev-parse", "main", cwd=repo)
-    for name in ("b", "c"):
-        (repo / f".patchq/inbox/{name}.md").write_text(
-            f"---\nid: {name}\n---\n{name}.txt\n```\n{name}\n```\n"
-        )
-    write_config(repo, "mode: auto\n")
-    patchq("run", cwd=repo)
-    landed = git("log", "--format=%H", "main", "^HEAD~2", cwd=repo).split()
-    commit_files(repo, {"d.txt": "d\n"}, "On top")
-    git("reset", "-q", "--hard", old, cwd=repo)
-    assert "repository.landed" not in doctor(repo, code=0), "a person took it back"
-    git("reset", "-q", "--hard", landed[0], cwd=repo)
-
-    (repo / ".git/refs/heads/main").write_text(f"{old}\n")
-    git("reset", "-q", "--hard", cwd=repo)
-    mine = commit_files(repo, {"a.txt": "mine\n"}, "Mine")
-    found = doctor(repo, code=1)["repository.landed"]
-    assert mine in found["message"]
-    out = patchq("doctor", cwd=repo, code=1).out
-    for oid in reversed(landed):
-        assert f"git cherry-pick {oid}" in out
-        git("cherry-pick", oid, cwd=repo)
-    assert "repository.landed" not in doctor(repo, code=0)
 
 
 def test_young_lock_of_another_program_is_no_reason_to_act(repo: Path) -> None:

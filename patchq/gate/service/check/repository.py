@@ -12,13 +12,11 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import CannotSign, Fault
 from patchq.gate.git.lock_files import owner_of
 from patchq.gate.git.objects import Identity
-from patchq.gate.git.refs import gaps
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks import configured, dry_start, install
 from patchq.gate.pipeline.context import GateRules, branches_of
 from patchq.gate.pipeline.session import DEFAULT_IDENTITY
-from patchq.gate.report.message import trailers
 from patchq.gate.service.check import Check, Finding, Place, try_out, work_trees
 
 _OLD_SECONDS = 3600
@@ -49,34 +47,6 @@ def _target(place: Place) -> Iterator[Finding]:
             f"{target!r} has no commit, so nothing can land",
             "make a first commit" if first else "create it, or set another `target`",
         )
-
-
-def _passed_over(place: Place) -> Iterator[Finding]:
-    """Yield landed batches that git's commit on an old tip took off the branch.
-
-    The reflog has a gap there, which a reset, a rebase or an amended commit does not leave.
-    """
-    repo, branch = place.repo, place.target
-    tip = repo.branch_tip(branch) if branch and not place.config.landing.remote else None
-    for lost, instead in gaps(repo.commondir, f"refs/heads/{branch}") if tip else ():
-        names = repo.resolve_commit(lost), repo.resolve_commit(instead)
-        if not tip or None in names or not repo.is_ancestor(instead, tip):
-            continue
-        there = {id for commit in repo.commits(tip, lost) for id in _batches(commit.message)}
-        for commit in repo.commits(lost, tip):
-            for id in _batches(commit.message):
-                if id not in there:
-                    yield Finding(
-                        "repository.landed",
-                        "todo",
-                        f"the change {id} landed on {branch} as {commit.oid}, and git's next "
-                        f"commit, {instead}, was made from an old value of the branch",
-                        f"git cherry-pick {commit.oid}",
-                    )
-
-
-def _batches(message: str) -> list[str]:
-    return trailers(message).get("Patchq-Batch", [])
 
 
 def _signing(place: Place) -> Iterator[Finding]:
@@ -180,7 +150,6 @@ CHECKS = (
     Check("repository.format", lambda _: (), "the repository can be opened"),
     Check("repository.owner", _owner, "the repository belongs to who runs this"),
     Check("repository.target", _target, "the target has commits"),
-    Check("repository.landed", _passed_over, level="ok"),
     Check("git.signing", _signing, level="todo"),
     Check(
         "repository.links",
