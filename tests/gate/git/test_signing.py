@@ -77,23 +77,3 @@ def test_a_program_that_hangs_is_ended_and_then_left_alone_for_a_while(
     assert time.monotonic() - began < 50
     assert (tmp_path / "count").read_text() == "x\n"
     assert signer.resting
-
-
-def test_a_changed_key_ends_the_pause(
-    repo: Repository, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
-    program = tmp_path / "signs"
-    program.write_text(
-        "#!/bin/sh\ncat >&2; echo '[GNUPG:] SIG_CREATED ' >&2; echo '-----BEGIN X-----'\n"
-    )
-    program.chmod(0o755)
-    configure(home, "commit.gpgSign", "true")
-    configure(home, "gpg.program", "/bin/false")
-    signer = Signer(repo)
-    with pytest.raises(CannotSign):
-        signer.signed(COMMIT)
-    rests = signer.resting
-    configure(home, "gpg.program", str(program))
-    assert (rests, signer.resting) == (True, False)
-    assert b"\ngpgsig -----BEGIN X-----" in signer.signed(COMMIT)

@@ -51,10 +51,8 @@ def _target(place: Place) -> Iterator[Finding]:
 
 def _signing(place: Place) -> Iterator[Finding]:
     signer = Signer(place.repo, place.config.commit.sign)
-    how = signer.try_out(place.repo.identity() or Identity(*DEFAULT_IDENTITY))
-    off = "git's commit.gpgSign is off" if place.config.commit.sign else "`commit.sign` is false"
-    message = f"commits are signed: {how}" if how else ""
-    yield Finding("git.signing", "ok", message or f"commits are not signed: {off}")
+    signs = signer.try_out(place.repo.identity() or Identity(*DEFAULT_IDENTITY))
+    yield Finding("git.signing", "ok", f"commits are {'' if signs else 'not '}signed")
 
 
 def _locks(place: Place) -> Iterator[Finding]:
