@@ -136,18 +136,14 @@ class Engine:
 
     def record_trouble(self, hook: Hook, run: HookRun, id: str) -> bool:
         """Note that a hook has trouble, or has none any more; return True if it hung."""
-        name, follows = f"hook.{hook.id}", hook.stage.startswith("post-")
-        if run.exit is None:
-            how = f"did not end within {hook.timeout_seconds:g} s"
-            cure = "see what it waits for, or set its `timeout_seconds`"
-        elif run.exit and follows:
-            lines = run.output.strip().splitlines()
-            how = f"ended with {run.exit}{': ' + lines[-1] if lines else ''}"
-            cure = "correct it; it does not run for the same change again"
-        else:
+        name = f"hook.{hook.id}"
+        if run.exit == 0 or (run.exit and hook.stage.startswith("pre-")):
             self.troubles.over(name)
             return False
-        message = f"the hook {hook.id} ({hook.stage}) {how}, the last time for change {id}"
+        how = "did not end in time" if run.exit is None else f"ended with {run.exit}"
+        last = run.output.strip().rpartition("\n")[2]
+        message = f"the hook {hook.id} ({hook.stage}) {how}, the last time for change {id}: {last}"
+        cure = "correct what it waits for, its `run` or its `timeout_seconds`"
         self.troubles.note(name, secrecy.without(message), f"{cure}; changes get their verdicts")
         return run.exit is None
 
@@ -202,14 +198,8 @@ class Engine:
                 return _verdict(step, candidate.message, own, end)
 
     def _shown(self, step: Step, own: Slot, sees: bool) -> Sequence[str]:
-        """Return the places that it sees.  Raises `HookFault` if its entry names an unfit one."""
+        """Return the places that it sees."""
         visible = [mounts.located(place, self._home) for place in step.hook.visible]
-        for place in visible:
-            if why := mounts.unfit(place, (self._store.parent, self._root.parent)):
-                raise HookFault(
-                    f"the hook {step.hook.id} cannot be used: {place}, in its `visible`, {why}",
-                    "name what the hook's programs need, and nothing else",
-                )
         path = os.pathsep.join((step.env["PATH"], *step.parts))
         facts = [own.path / "files", *(stores(self._store) if sees else ())]
         return [*mounts.seen(path, visible), *(f"+{fact}" for fact in facts)]

@@ -39,8 +39,6 @@ _SYSTEM = (
 _OTHERS = ("/usr/home", "/usr/src", "/usr/local/etc", "/usr/local/home", "/usr/local/src",
            "/usr/local/var", "/etc/static/ssh")  # fmt: skip
 
-_RUNNING = ("/dev", "/proc", "/run/user", "/sys")
-
 _KEY_DIRECTORIES = frozenset(
     {".aws", ".azure", ".docker", ".git", ".gnupg", ".kube", ".password-store", ".ssh"}
 )
@@ -140,35 +138,6 @@ def home_directories() -> tuple[str, ...]:
     found = [os.environ.get("HOME", ""), os.path.expanduser("~"), "/root", *users]
     real = (os.path.realpath(home) for home in found if os.path.isabs(home))
     return tuple(dict.fromkeys(home for home in real if home.count("/") > 1 or home == "/root"))
-
-
-def unfit(place: str, own: Iterable[Path]) -> str | None:
-    """Return the reason why hooks may not see a path, or None.
-
-    `place` is absolute; `own` are the git directory and the queue.  The reason is a clause that
-    follows the path."""
-    real = os.path.realpath(place)
-    gates = [os.path.realpath(gate) for gate in own]
-    reasons = (
-        (
-            any(_covers((real,), home) for home in (*home_directories(), "/home", "/run/user")),
-            "holds a whole home directory",
-        ),
-        (
-            _covers(gates, real) or any(_covers((real,), gate) for gate in gates),
-            "holds the repository's git directory, or the queue",
-        ),
-        (
-            _covers(_RUNNING, real) and not _covers(("/dev/shm",), real),
-            "belongs to running programs",
-        ),
-        (not _KEY_DIRECTORIES.isdisjoint(Path(real).parts) or _is_key(real), "holds keys"),
-        (
-            os.path.lexists(real) and not (os.path.isdir(real) or os.path.isfile(real)),
-            "is neither a file nor a directory",
-        ),
-    )
-    return next((why for holds, why in reasons if holds), None)
 
 
 def _is_system(path: str) -> bool:

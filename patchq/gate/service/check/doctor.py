@@ -118,7 +118,7 @@ def _clock(place: Place) -> Iterator[Finding]:
 def _hooks(place: Place) -> Iterator[Finding]:
     repo, config = place.repo, place.config
     home = repo.workdir or repo.commondir
-    for (_, number, key), why in dry_start.flaws(config, repo.commondir, home, place.queue):
+    for (_, number, key), why in dry_start.flaws(config, home, place.queue):
         yield Finding(
             "hooks.commands",
             "fatal",

@@ -131,7 +131,7 @@ def flaws(repo: Repository, home: Path, rules: GateRules) -> list[str]:
     """Return the flaws, each with its place in the configuration or in git's."""
     config, commit = rules.config, rules.config.commit
     found = [
-        *dry_start.flaws(config, repo.commondir, home, home / config.queue.path),
+        *dry_start.flaws(config, home, home / config.queue.path),
         *_remote_flaws(repo, config),
     ]
     wrong = [f"{rules.place(*keys)}: {why}" for keys, why in found]
