@@ -27,7 +27,7 @@ from contextlib import suppress
 from errno import ENAMETOOLONG
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 from weakref import finalize
 
 from msgspec import Struct
@@ -37,9 +37,6 @@ from patchq.gate.git import files, records
 from patchq.gate.git.files import make_directory
 from patchq.gate.git.lock_files import WAIT_SECONDS, LockFile, leftovers
 from patchq.gate.git.objects import Identity
-
-if TYPE_CHECKING:
-    from patchq.gate.git.repository import Repository
 
 _BAD_NAME = re.compile(
     r"""[\x00-\x20\x7f~^:?*\[\\]      # a character that git reserves
@@ -204,6 +201,14 @@ _NULL = "0" * 40
 _OURS = ("refs/heads/", records.REMOTES, records.OWN, records.NOTES)
 
 
+class HasRefs(Protocol):
+    """A repository, as far as moves need it."""
+
+    commondir: Path
+
+    def exists(self, commit: str) -> bool: ...
+
+
 class Staged(Struct, frozen=True):
     """A value for refs, written and not yet flushed.
 
@@ -218,12 +223,12 @@ class Staged(Struct, frozen=True):
         self.lock.free()
 
 
-def stage(repo: Repository, oid: str) -> Staged:
+def stage(repo: HasRefs, oid: str) -> Staged:
     return Staged(oid, LockFile.write(repo.commondir, _SUFFIX, f"{oid}\n".encode()))
 
 
 def move(
-    repo: Repository,
+    repo: HasRefs,
     ref: str,
     old: str | None,
     new: str | Staged,
@@ -272,7 +277,7 @@ def move(
     return True
 
 
-def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:
+def delete(repo: HasRefs, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:
     """Delete the ref with its reflog; return False if `old` is not its tip."""
     path = _path(repo, ref)
     lock = stage(repo, old).lock
@@ -292,7 +297,7 @@ def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) 
     return True
 
 
-def put(repo: Repository, ref: str, commit: str | None, message: str, who: Identity) -> None:
+def put(repo: HasRefs, ref: str, commit: str | None, message: str, who: Identity) -> None:
     """Have the ref at the commit, or (None) nowhere, whatever it holds now."""
     now = ref_target(repo.commondir, ref)
     if commit and commit != now:
@@ -315,7 +320,7 @@ def clean(commondir: Path) -> list[Path]:
     return freed
 
 
-def _path(repo: Repository, ref: str) -> Path:
+def _path(repo: HasRefs, ref: str) -> Path:
     path = repo.commondir / ref
     if not ref.startswith(_OURS) or not is_ref_name(ref):
         raise RepositoryFault(f"{ref!r} is not the name of a ref that patchq may write")
@@ -327,7 +332,7 @@ def _path(repo: Repository, ref: str) -> Path:
     return path
 
 
-def _refuse_neighbours(repo: Repository, ref: str) -> None:
+def _refuse_neighbours(repo: HasRefs, ref: str) -> None:
     parts = ref.split("/")
     above = ("/".join(parts[:length]) for length in range(3, len(parts)))
     neighbour = next((name for name in above if ref_value(repo.commondir, name)), None)
@@ -347,7 +352,7 @@ def _make_room(path: Path) -> None:
 
 
 def _log(
-    repo: Repository, ref: str, old: str, steps: Sequence[tuple[str, str]], identity: Identity
+    repo: HasRefs, ref: str, old: str, steps: Sequence[tuple[str, str]], identity: Identity
 ) -> None:
     """Append to the reflogs of the branch and of each HEAD on it.
 
