@@ -191,13 +191,13 @@ def of_commits(
     name, before = str(keys.get("id") or batch_id(name)), list[str]()
     keys = {**from_environment(), **{key: value for key, value in keys.items() if value}}
     if not series:
-        yield commits.as_response(repo, session.rules, whole, keys), name
+        yield commits.as_response(session, whole, keys), name
         return
     queue = store_queue(session.queue)
     for number, one in enumerate(commits.each(repo, whole), 1):
         id = queue.next_id(f"{name}-{number}")
         own = {**keys, "id": id, "depends_on": before}
-        yield commits.as_response(repo, session.rules, one, own), id
+        yield commits.as_response(session, one, own), id
         before = [id]
 
 
@@ -221,8 +221,6 @@ def of_push(
     change = commits.of_commit(session, commit, target)
     if not change.commits:
         raise UsageError(f"{target} has all of it already", "commit something, then push")
-    if problem := commits.outsized(session, change):
-        raise refusal(problem)
     own = {**from_environment(), **keys, "target": target}
-    data = commits.as_response(session.repo, session.rules, change, own)
+    data = commits.as_response(session, change, own)
     return data, str(keys.get("message") or subject(session.repo.message(change.result)))

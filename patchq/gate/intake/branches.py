@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from math import inf
 from pathlib import Path
 from time import monotonic
 
@@ -35,7 +34,6 @@ from patchq.gate.report.secrecy import batch_id, file_name
 
 HEADS = "heads"  # the key by which the store keeps what was taken
 _LOOK_SECONDS = 1.0
-_PIECE_SECONDS = 0.2  # time for branches before the inbox is looked at
 _MOST_TRIES = 100
 
 _LOG = logging.getLogger("patchq")
@@ -46,7 +44,7 @@ class Head(Struct, frozen=True):
 
     `source` is the digest of the last response that was made of it, `file` the name under which
     that was dropped, and `retries` the batch that it takes the place of.  `why` and `cure` tell why
-    the tip was turned away; `waits` and `until` why a later one cannot be taken yet.
+    the tip was turned away, or a later one cannot be taken yet.
     """
 
     tip: str = ""
@@ -55,8 +53,6 @@ class Head(Struct, frozen=True):
     retries: str = ""
     why: str = ""
     cure: str = ""
-    waits: str = ""
-    until: str = ""
 
 
 def known(root: Path) -> dict[str, Head]:
@@ -114,19 +110,19 @@ def standing(context: RepoContext) -> Iterator[dict[str, str | None]]:
         head, report = heads.get(name, Head()), None
         with suppress(Fault):
             report = last(context, head)
-        state, why, cure = "taken", "", ""
+        state, why = "taken", head.why
         if name not in tips:
             state, why = "gone", "there is no such branch any more; its change stays"
         elif head.tip != tips[name]:
-            state, why, cure = "waits", head.waits or "not looked at yet", head.until
+            state, why = "waits", head.why or "not looked at yet"
         elif head.why:
-            state, why, cure = "turned away", head.why, head.cure
+            state = "turned away"
         yield {
             "branch": name,
             "tip": tips.get(name),
             "state": state,
             "why": why or None,
-            "cure": cure or None,
+            "cure": head.cure or None,
             "batch": report.id if report else None,
             "batch_state": report.state if report else None,
         }
@@ -144,44 +140,31 @@ class BranchIntake:
     def __init__(self) -> None:
         self._known: dict[str, Head] = {}
         self._trouble: str | None = None
-        self._next = inf
-
-    @property
-    def pause(self) -> float:
-        return max(self._next - monotonic(), 0.0)
+        self._next = 0.0
 
     def turn(self, session: Session) -> None:
-        """Look at the branches if it is time; what takes long goes on at the next turn."""
+        """Look at the branches if it is time: that may take a tenth of the time."""
         began = monotonic()
-        if not session.config.branches:
-            self._next = inf
-        elif self._next == inf or began >= self._next:
-            over = self.look(session, _PIECE_SECONDS)
-            spent = monotonic() - began
-            self._next = began + spent + (max(_LOOK_SECONDS, 9 * spent) if over else spent)
+        if session.config.branches and began >= self._next:
+            self.look(session)
+            self._next = monotonic() + max(_LOOK_SECONDS, 9 * (monotonic() - began))
 
-    def look(self, session: Session, seconds: float = inf) -> bool:
-        """Hand in the branches that moved; return False if time was up before."""
-        until = monotonic() + seconds
+    def look(self, session: Session) -> None:
+        """Hand in the branches that moved."""
         self._known = known(session.queue_root)
         try:
             tips = matching(session)
         except RepositoryFault as fault:  # a ref that cannot be read is not the queue's end
             self._note_trouble(session, fault)
-            return True
+            return
         self._note_trouble(session, None)
         for name in self._known.keys() - tips.keys():
-            self._forget(session, name, tips)
-        heads = {name: self._known.get(name, Head()) for name in tips}
-        for name in sorted(tips, key=lambda name: heads[name].waits != ""):  # new ones first
-            head, tip = heads[name], tips[name]
-            if head.tip == tip and (head.why or self._has_come(session, head)):
-                continue
-            if monotonic() > until:
-                return False
-            session.pulse()
-            self._take(session, name, tip, head)
-        return True
+            self._forget(session, name)
+        for name, tip in sorted(tips.items()):
+            head = self._known.get(name, Head())
+            if head.tip != tip or not (head.why or self._has_come(session, head)):
+                session.pulse()
+                self._take(session, name, tip, head)
 
     def _note_trouble(self, session: Session, fault: Fault | None) -> None:
         message = fault.message if fault else ""
@@ -192,22 +175,12 @@ class BranchIntake:
             else:
                 troubles.over("branches")
 
-    def _forget(self, session: Session, name: str, tips: Mapping[str, str]) -> None:
-        """Forget a branch that is gone, or keep it under its new name.
-
-        It is remembered while its batch waits: one of this name that comes back takes its place.
-        """
+    def _forget(self, session: Session, name: str) -> None:
+        """Forget a branch that is gone, unless its batch waits: one that comes back replaces it."""
         head = self._known[name]
-        new = (it for it, tip in tips.items() if tip == head.tip and it not in self._known)
-        if head.source and (renamed := next(new, None)):
-            _LOG.info("the branch %s goes on as %s", name, renamed)
-            self._note(session, renamed, head)
-        elif report := last(session, head):
-            if report.state in WAITING:
-                return
-        elif self._is_in_inbox(session, head):
-            return
-        self._note(session, name, None)
+        report = last(session, head)
+        if not (report.state in WAITING if report else self._is_in_inbox(session, head)):
+            self._note(session, name, None)
 
     def _has_come(self, session: Session, head: Head) -> bool:
         """Return True if the queue has the last response.
@@ -226,14 +199,11 @@ class BranchIntake:
             self._hand_in(session, name, tip, head)
         except UsageError as refusal:
             _LOG.warning("the branch %s is not taken: %s", name, refusal.message)
-            why, cure = refusal.message, refusal.hint or ""
-            self._note(
-                session, name, replace(head, tip=tip, why=why, cure=cure, waits="", until="")
-            )
+            self._note(session, name, replace(head, tip=tip, **_reason(refusal)))
         except DiskFault:
             raise
         except Fault as fault:  # of this branch, or of the moment: it waits
-            self._note(session, name, replace(head, waits=fault.message, until=fault.hint or ""))
+            self._note(session, name, replace(head, **_reason(fault)))
 
     def _hand_in(self, session: Session, name: str, tip: str, head: Head) -> None:
         repo, id = session.repo, batch_id(name)
@@ -255,17 +225,8 @@ class BranchIntake:
         if not change.commits:
             missing = f"it has no commit that {session.target} has not"
             raise UsageError(missing, "commit to the branch")
-        if problem := commits.outsized(session, change):
-            raise UsageError(f"{problem.code}: {problem.message}", problem.hint)
         retries = replaces(session, head)
-        data = commits.as_response(repo, session.rules, change, {"id": id, "retries": retries})
-        most = session.config.limits.response_bytes
-        if len(data) > most:
-            raise UsageError(
-                f"response.too_large: as a response it has {len(data)} bytes, more than "
-                f"`limits.response_bytes` ({most})",
-                "hand it in in parts, with `patchq submit --range`",
-            )
+        data = commits.as_response(session, change, {"id": id, "retries": retries})
         file = file_name(f"{id}.{tip[:12]}.md")
         taken = Head(tip, sha256(data).hexdigest(), file, retries)
         self._note(session, name, taken)
@@ -287,6 +248,10 @@ class BranchIntake:
             found.flush()
 
 
+def _reason(fault: Fault) -> dict[str, str]:
+    return {"why": fault.message, "cure": fault.hint or ""}
+
+
 def replaces(session: Session, head: Head) -> str:
     """Return the batch that the branch's next response supersedes, or an empty string.
 
@@ -298,12 +263,10 @@ def replaces(session: Session, head: Head) -> str:
     for _ in range(_MOST_TRIES):
         if report is None:
             break
-        latest, _ = depends.standing(session, report.id, {"superseded"})
-        now = session.queue.load(latest)
-        if now and now.state in WAITING:
+        latest, state = depends.standing(session, report.id, {"superseded"})
+        if state in WAITING:
             return latest
         if report.state == "rejected":
             refused = refused or report.id
-        before = report.retry.of
-        report = session.queue.load(before) if before else None
+        report = session.queue.load(report.retry.of) if report.retry.of else None
     return refused

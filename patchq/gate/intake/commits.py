@@ -220,37 +220,30 @@ def _written(checkout: Checkout, head: str) -> str:
 _MOST_MESSAGE = 10_000  # characters of a message that are handed in
 
 
-def as_response(
-    repo: Repository, rules: PlanRules, change: Range, given: Mapping[str, object]
-) -> bytes:
-    """Return the response that hands a range in; raises `UsageError`.
+def as_response(session: Session, change: Range, given: Mapping[str, object]) -> bytes:
+    """Return the response that hands a range in.
 
     Its front matter has the base, the keys that are `given`, and the message of the commits unless
-    another one is given.
+    another one is given.  Raises `UsageError`; of what is too large, no content is read for that.
     """
+    repo = session.repo
+    changes = repo.changes(change.base, change.result)
+    new = (
+        (path, after[1]) for path, (_, after) in changes.items() if after and after[0] != SUBMODULE
+    )
+    sizes = ((path, repo.size(oid)) for path, oid in new)
+    for problem in judge.over_limits(len(changes), sizes, session.config.limits):
+        raise UsageError(f"{problem.code}: {problem.message}", problem.hint)
     messages = [repo.message(commit) for commit in change.commits]
     keys = {key: value for key, value in given.items() if value} | {"base": change.base}
     keys = {**sender.from_trailers(messages), **keys}
     messages = [plain for message in messages if (plain := _plain(message))]
     if messages and "message" not in keys:
         keys["message"] = messages[0] if len(messages) == 1 else _together(messages)
-    data = diff_response(repo, rules, change.base, change.result, keys)
+    data = diff_response(repo, session.rules, change.base, change.result, keys)
     if isinstance(data, Problem):
         raise UsageError(f"{data.code}: {data.message}", data.hint)
     return data
-
-
-def outsized(session: Session, change: Range) -> Problem | None:
-    """Return the problem of too many or too large files, or None.
-
-    No content is read for it.
-    """
-    changes = session.repo.changes(change.base, change.result)
-    new = (
-        (path, after[1]) for path, (_, after) in changes.items() if after and after[0] != SUBMODULE
-    )
-    sizes = ((path, session.repo.size(oid)) for path, oid in new)
-    return next(judge.over_limits(len(changes), sizes, session.config.limits), None)
 
 
 def _plain(message: str) -> str:

@@ -85,7 +85,7 @@ class Daemon(Service):
         settled = self.session.queue.unsettled()
         own = LOOK_SECONDS if settled is None else max(settled, SHORTEST_WAIT)
         rest = self.session.branches.rest() or inf
-        return min(own, LOOK_SECONDS, self.followers.pause, self._branches.pause, rest)
+        return min(own, LOOK_SECONDS, self.followers.pause, rest)
 
     def wait(self, seconds: float) -> None:
         self.bell.wait(seconds)

@@ -107,7 +107,7 @@ def test_work_in_hand_is_waited_for(repo: Path) -> None:
 
 def test_what_is_turned_away_and_what_never_matches(repo: Path) -> None:
     with operators_file(repo).open("a") as config:
-        config.write('targets: ["release/*"]\nlimits: {response_bytes: 4000}\n')
+        config.write('targets: ["release/*"]\nlimits: {file_bytes: 4000}\n')
     text = operators_file(repo).read_text().replace("agent/*", "*")
     commit_files(repo, {".patchq.yaml": text})
     git("branch", "release/1", cwd=repo)
@@ -132,30 +132,23 @@ def test_what_is_turned_away_and_what_never_matches(repo: Path) -> None:
         "none": "no commit that main has not",
         "else": "no commit in common",
         "merging": "holds the merge",
-        "large": "limits.response_bytes",
+        "large": "limits.file_bytes",
         "two": "agent/one was taken at this very commit",
     }.items():
         assert told[f"agent/{name}"][0] == "turned away"
         assert why in str(told[f"agent/{name}"][1])
 
 
-def test_renamed_and_deleted(repo: Path) -> None:
-    there = agent(repo)
-    change(there, 2)
+def test_a_deleted_branch_is_known_as_long_as_its_change_waits(repo: Path) -> None:
+    change(agent(repo), 2)
     assert run(repo) == ["proposed agent-x"]
     git("branch", "-m", "agent/x", "agent/y", cwd=repo)
     assert run(repo) == []
-    assert branches(repo).keys() == {"agent/y"}
-    change(there, 3)
-    assert run(repo) == ["proposed agent-y"]
-    assert waiting(repo) == ["agent-y"]
-    git("checkout", "-q", "--detach", cwd=there)
-    git("branch", "-D", "-q", "agent/y", cwd=repo)
-    assert run(repo) == []
-    assert branches(repo)["agent/y"]["state"] == "gone"
-    patchq("discard", "agent-y", cwd=repo)
+    told = branches(repo)
+    assert [told[f"agent/{name}"]["state"] for name in "xy"] == ["gone", "turned away"]
+    patchq("discard", "agent-x", cwd=repo)
     run(repo)
-    assert branches(repo) == {}
+    assert branches(repo).keys() == {"agent/y"}
 
 
 def test_a_ref_that_cannot_be_read_stops_nothing_else(repo: Path) -> None:
