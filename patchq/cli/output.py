@@ -16,7 +16,6 @@ from typing import NamedTuple
 from patchq.cli.command import forget_reader
 from patchq.core.text.quote import visible
 from patchq.gate.api.words import line
-from patchq.gate.report import logs
 from patchq.gate.report.document import printed
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report, waits_for_its_agent
@@ -38,10 +37,7 @@ def say(args: Namespace, report: Report) -> None:
 
 
 def log_and_say(args: Namespace, report: Report) -> None:
-    """Log a verdict, with fields for programs, and print it.
-
-    It is not printed where the log goes to the same place, unless with `--json` or `--quiet`.
-    """
+    """Log a verdict, with fields for programs; print it with `--json` or `--quiet`."""
     about = {
         "batch": report.id,
         "state": report.state,
@@ -51,7 +47,7 @@ def log_and_say(args: Namespace, report: Report) -> None:
     }
     level = logging.WARNING if report.state == "rejected" else logging.INFO
     _LOG.log(level, "%s", line(report), extra=about)
-    if args.json or args.quiet or not logs.shares_output():
+    if args.json or args.quiet:
         say(args, report)
 
 

@@ -27,6 +27,7 @@ from patchq.gate.errors import (
     RepositoryFault,
     UsageError,
 )
+from patchq.gate.report import logs
 
 if TYPE_CHECKING:
     from patchq.gate.service.cluster import ClusterState
@@ -35,21 +36,15 @@ if TYPE_CHECKING:
 _SYSTEM = Argument(
     "--system", action="store_true", help="for the machine, as root; else for your login"
 )
-_CHILD = (  # of the daemon: it ends with that, and logs where that does
-    Argument("--child", action="store_true", help=SUPPRESS),
-    Argument("--log", metavar="FILE", type=Path, help=SUPPRESS),
-)
+# Of the daemon: it ends with that.
+_CHILD = Argument("--child", action="store_true", help=SUPPRESS)
 ARGUMENTS: Table = {
     "run": (
         Argument(
             "--target", dest="home", metavar="B", help="the home branch, as `patchq init` has it"
         ),
     ),
-    "watch": (
-        Argument("--detach", action="store_true", help="go on in the background"),
-        # Where the one in the background writes what it says.
-        Argument("--log", metavar="FILE", type=Path, help=SUPPRESS),
-    ),
+    "watch": (Argument("--detach", action="store_true", help="go on in the background"),),
     "stop": (
         Argument(
             "--now",
@@ -66,7 +61,7 @@ ARGUMENTS: Table = {
             "remove": ("stop it, and take the unit away", (_SYSTEM,)),
         },
     ),
-    "train": _CHILD,
+    "train": (_CHILD,),
     "worker": (
         Argument("--lanes", metavar="PATTERN", action="append", help="only these target branches"),
         Argument("--name", metavar="N", help="what `patchq cluster status` calls it"),
@@ -89,7 +84,7 @@ ARGUMENTS: Table = {
                         action="store_true",
                         help="print what a round would do, then exit",
                     ),
-                    *_CHILD,
+                    _CHILD,
                 ),
             ),
         },
@@ -140,21 +135,20 @@ def watch(args: Namespace) -> int:
     from patchq.gate.service.children import ForgeChild, TrainChild
 
     words = opening.command(args)
-    more = ["--child", *(("--log", str(args.log)) if args.log else ())]
     children = (
-        TrainChild([*words, "train", *more]),
-        ForgeChild([*words, "forge", "sync", *more]),
+        TrainChild([*words, "train", "--child"]),
+        ForgeChild([*words, "forge", "sync", "--child"]),
     )
     ask = confirm.asker(args, session.config)
     with gate.service(partial(output.log_and_say, args), ask, lasting=True) as daemon:
         if sys.stderr.isatty():
             inbox = f"{session.config.queue.path}/inbox"
             output.notice(args, f"watching {inbox} for {session.target}")
-        gate.setup_log(session.config, args.log)
+        gate.setup_log(session.config)
         if (other := gate.location.difference(session.judged_by)) and other[1]:
             _LOG.warning("%s: %s", *other)
         with suppress(confirm.Quit):
-            return daemon.serve(partial(gate.reload, args.log), children)
+            return daemon.serve(gate.reload, children)
     return 130 if daemon.control.interrupted else 0
 
 
@@ -162,10 +156,10 @@ def _detach(args: Namespace, gate: Gate, root: Path) -> int:
     owner = gate.owner()
     if owner is not None:
         raise QueueLocked(f"the queue is served already, by process {owner.pid}", "patchq stop")
-    log = root / "daemon.log"
+    log = root / logs.FILE
     with log.open("ab") as out:
         child = subprocess.Popen(
-            [*opening.command(args), "watch", "--log", str(log.resolve())],
+            [*opening.command(args), "watch"],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
@@ -298,7 +292,7 @@ def train(args: Namespace) -> int:
 
         end_with_parent()
     gate = opening.gate(args)
-    gate.setup_log(gate.context().config, args.log)
+    gate.setup_log(gate.context().config)
     progress = decide.Progress(args)
     decided = gate.run_trains(progress.say)
     codes = [decide.print_decision(args, one, 2) for one in decided]
@@ -375,7 +369,7 @@ def forge(args: Namespace) -> int:
     from patchq.forge.sync import serve
     from patchq.gate.api.shared import SharedGate
 
-    serve(SharedGate(opening.options(args)), sync, args.log)
+    serve(SharedGate(opening.options(args)), sync)
     return 0
 
 

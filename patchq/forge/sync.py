@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from pathlib import Path
 from time import sleep, time
 
 from patchq.forge import step, words
@@ -209,14 +208,12 @@ def _root(request: PullRequest) -> str:
 # ---------------------------------------------------------------- rounds for ever
 
 
-def serve(shared: SharedGate, sync: Sync, log: Path | None = None) -> None:
-    """Keep both sides in step without end; `log` is the daemon's."""
+def serve(shared: SharedGate, sync: Sync) -> None:
+    """Keep both sides in step without end."""
     rest = 0.0
     while True:
         with shared.gate(writes=True) as gate:
             context = gate.context()
-            if log:
-                gate.setup_log(context.config, log)
             rest = turn(gate, sync, rest)
             pause = context.config.forge.poll_seconds
         sleep(rest or pause)

@@ -331,19 +331,19 @@ class OpenedQueue:
         common = self.location.repo.commondir
         return stamp(self.options.config or common / OPERATORS_FILE), stamp(common / "config")
 
-    def reload(self, file: Path | None = None) -> GateRules:
+    def reload(self) -> GateRules:
         """Return the rules as they are now, and log as they have it."""
         found = self.location.rules()
-        self.setup_log(found.config, file)
+        self.setup_log(found.config)
         return found
 
-    def setup_log(self, config: Config, file: Path | None = None) -> None:
-        """Send the log to the file or to standard error, as configured."""
+    def setup_log(self, config: Config) -> None:
+        """Have the log written as configured."""
         key = os.environ.get(config.llm.api_key_env or "", "")
         named = _PASSWORD.search(cluster.database(config))
         password = next(filter(None, named.groups()), "") if named else ""
         level = self.options.log_level or config.log.level
-        logs.setup(level, config.log.format, file, [key, password, unquote(password)])
+        logs.setup(level, config.log.format, [key, password, unquote(password)])
 
     def make(self, config: Config) -> list[str]:
         """Make the queue, and a sample of the configuration; return what a person is to know."""

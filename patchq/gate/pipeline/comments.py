@@ -8,7 +8,7 @@ there no more, the comment stays with its file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
@@ -17,17 +17,17 @@ from msgspec.structs import replace
 from patchq.core import formats
 from patchq.core.model.values import Header, LineHunk, Problem
 from patchq.core.text.lines import split_lines
-from patchq.core.text.quote import clip, decode
+from patchq.core.text.quote import clip, decode, excerpt, fence, inline
 from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git.merges import line_hunks, with_renames
 from patchq.gate.git.objects import is_regular
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.lines import Lines, image
 from patchq.gate.report import document, page, secrecy
-from patchq.gate.report.page import CommentedLines, ShownLines
 from patchq.gate.report.schema import CHANGES, CommentEntry, ReplyEntry, Report, ReviewEntry
 
 _CONTEXT = 3
+_SHOWN_LINES = 60  # lines of a file that are shown beside one comment, at most
 _MOST_QUOTED = 400  # characters of lines that are there no more
 _MOST_REPLY = 2000  # characters of an answer
 _MOST_BYTES = 32 * 1024  # of JSON that a review takes with all its replies
@@ -149,18 +149,18 @@ def _region(texts: _Texts, report: Report, comment: CommentEntry, commit: str) -
     return None if before is None or after is None else image(lines, _hunks(before, after))
 
 
-def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[CommentedLines]:
-    """Return the lines around the subject of each unresolved comment.
+def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[str]:
+    """Return the lines around the subject of each unresolved comment, as Markdown.
 
     They are those of the proposal and those of its parent.
     """
     texts, commit = _Texts(repo), report.commit
     if commit is None:
-        return [CommentedLines() for _ in review.unresolved]
+        return [""] * len(review.unresolved)
     parent = texts.parent(commit)
     found = []
     for comment in review.unresolved:
-        some = CommentedLines()
+        parts: list[str] = []
         if path := comment.path:
             own, now = texts.sides(path, parent, commit)
             base, new = texts.of(parent, own), texts.of(commit, now)
@@ -170,17 +170,19 @@ def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[C
                 there = image(region, back)
             if comment.side == "base" and comment.span:
                 there = comment.span
-            some = CommentedLines(_some(new, region), _some(base, there))
-        found.append(some)
+            parts += _excerpt(f"{inline(path)} in the proposal", new, region)
+            parts += _excerpt(f"{inline(path)} in the base", base, there)
+        found.append("\n\n".join(parts))
     return found
 
 
-def _some(text: bytes | None, region: Lines | None) -> ShownLines:
-    if text is None or region is None:
-        return ShownLines()
-    first = max(0, region[0] - _CONTEXT)
-    lines = split_lines(text)[first : region[1] + _CONTEXT]
-    return ShownLines(first + 1, tuple(decode(line).removesuffix("\n") for line in lines))
+def _excerpt(of: str, text: bytes | None, region: Lines | None) -> Iterator[str]:
+    if text is not None and region is not None:
+        first = max(0, region[0] - _CONTEXT)
+        lines = split_lines(text)[first : region[1] + _CONTEXT][:_SHOWN_LINES]
+        if lines:
+            yield f"The lines of {of}:"
+            yield fence(excerpt([decode(line).removesuffix("\n") for line in lines], first + 1))
 
 
 # ---------------------------------------------------------------- the answer

@@ -11,21 +11,20 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct, convert
+from msgspec import convert
 from msgspec.structs import replace
 
 from patchq.core.model.names import COMMITS, PUSH, REQUEST
 from patchq.core.model.values import EditOutcome, Problem
 from patchq.core.text import retry
-from patchq.core.text.quote import excerpt, fence, inline, visible
+from patchq.core.text.quote import fence, inline, visible
 from patchq.gate.report.codes import CODES
 from patchq.gate.report.schema import CommentEntry, ProblemEntry, Report, ReviewEntry
 
 MAX_BYTES = 256 * 1024
-_SHOWN_LINES = 60  # lines of a file that are shown beside one comment, at most
 _REQUEST_BYTES = 30 * 1024  # of a request for changes; the comments themselves are always in it
 _MOST_ROWS = 100
-_LEAST_DIFF = 1024
+_CUT = "\n… more is left out here\n"
 _DECIDES = re.compile(r"\b(?:accept|discard|send-back|revert|git merge)\b")
 _PERSON_DECIDES = "Nothing to send: a person decides on it."
 # The lines that a problem shows would be those of an outdated or an unknown base.
@@ -244,31 +243,17 @@ def _what_to_send(report: Report, instructions: str, tip: str, foreseen: bool) -
 # did not write.
 
 
-class ShownLines(Struct, frozen=True):
-    """Lines of a file, the first of which has the number `first`."""
-
-    first: int = 1
-    lines: tuple[str, ...] = ()
-
-
-class CommentedLines(Struct, frozen=True):
-    """Lines around a comment's subject, in the proposal and in its parent."""
-
-    new: ShownLines = ShownLines()
-    base: ShownLines = ShownLines()
-
-
 def request(
     report: Report,
     review: ReviewEntry,
-    shown: Sequence[CommentedLines],
+    shown: Sequence[str],
     base: str | None,
     instructions: str,
 ) -> str:
     """Return the text that asks an agent to answer a review.
 
-    The answer is to be made on the commit `base`.  The text has each comment with the lines that it
-    speaks of, and how to begin the response.
+    The answer is to be made on the commit `base`.  The text has each comment, with what is
+    `shown` of the lines that it speaks of, and how to begin the response.
     """
     comments = review.unresolved
     people = ", ".join(inline(name) for name in dict.fromkeys(one.by for one in comments))
@@ -279,9 +264,8 @@ def request(
     texts = list(map(_comment, comments))
     ending = _how_to_answer(report, comments[0].id, base, instructions)
     room = _REQUEST_BYTES - retry.bytes_of([*parts, *texts, *ending])
-    for text, comment, some in zip(texts, comments, shown, strict=True):
+    for text, section in zip(texts, shown, strict=True):
         parts.append(text)
-        section = _shown_lines(comment, some)
         if section and (size := retry.bytes_of([section])) <= room:
             parts.append(section)
             room -= size
@@ -325,18 +309,6 @@ def _comment(comment: CommentEntry) -> str:
     return "\n\n".join(parts)
 
 
-def _shown_lines(comment: CommentEntry, shown: CommentedLines) -> str:
-    parts = []
-    for some, where in ((shown.new, "in the proposal"), (shown.base, "in the base")):
-        if some.lines:
-            kept = some.lines[:_SHOWN_LINES]
-            parts += [
-                f"The lines of {inline(comment.path or '')} {where}:",
-                fence(excerpt(kept, some.first)),
-            ]
-    return "\n\n".join(parts)
-
-
 def _how_to_answer(report: Report, comment: str, base: str | None, instructions: str) -> list[str]:
     header = ["---", f"retries: {report.id}", *([f"base: {base}"] if base else []), "---"]
     answers = f'answers: {{{comment}: "your words"}}'
@@ -352,16 +324,9 @@ def _how_to_answer(report: Report, comment: str, base: str | None, instructions:
 
 
 def _joined(parts: Sequence[str], diff: str) -> str:
-    page = ""
-    for number, part in enumerate(parts):
-        if retry.bytes_of([page, part]) > MAX_BYTES - _LEAST_DIFF:
-            page += f"… {len(parts) - number} more parts are left out here\n\n"
-            break
-        page += f"{part}\n\n"
-    # A third: the fence round a long run of backticks is as long as the run, at either end.
-    room = (MAX_BYTES - retry.bytes_of([page])) // 3
-    if diff:
-        shown = visible(diff, keep="\n\t").encode()
-        cut = "" if len(shown) <= room else "\n… more is left out here"
-        page += f"## Diff\n\n{fence(shown[:room].decode(errors='ignore') + cut, 'diff')}\n"
-    return page.rstrip("\n") + "\n"
+    shown = ["## Diff", fence(visible(diff, keep="\n\t"), "diff")] if diff else []
+    page = "\n\n".join([*parts, *shown]).rstrip("\n") + "\n"
+    data = page.encode()
+    if len(data) <= MAX_BYTES:
+        return page
+    return data[: MAX_BYTES - len(_CUT.encode())].decode(errors="ignore") + _CUT

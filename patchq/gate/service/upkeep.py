@@ -32,6 +32,7 @@ from patchq.gate.land import reports
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.ledger import QueueEngine
+from patchq.gate.report import logs
 from patchq.gate.report.schema import WAITING, Report
 from patchq.gate.service.stats import MetricsFile
 
@@ -148,6 +149,7 @@ class Upkeep:
         if last or monotonic() - self._wrote >= _WRITE_SECONDS:
             self._write(session)
         self._tidying.ask()
+        logs.bound(session.queue_root / logs.FILE)
         self._worked = monotonic()
         self.pause = _LATER if over else _SOON
 

@@ -139,16 +139,18 @@ KEY = "AKIA" + "IOSFODNN7" + "ABCDEFG"
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Iterator[Callable[[logs.Format], list[str]]]:
-    """What the log says, after the process's own outputs were put back."""
+def written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[logs.Format], list[str]]:
+    """What the log says."""
     import logging
 
     logger = logging.getLogger("patchq")
-    before, level, kept = list(logger.handlers), logger.level, (os.dup(1), os.dup(2))
-    path = tmp_path / "patchq.log"
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "level", logging.INFO)
 
     def write(format: logs.Format) -> list[str]:
-        logs.setup("info", format, path, ["hunter2hunter2"])
+        logs.setup("info", format, ["hunter2hunter2"])
         with logs.about("b1"):
             logger.info("evil \x1b[2J \u202e %s", "two\nlines")
             logger.warning("the key is hunter2hunter2")
@@ -160,16 +162,9 @@ def written(tmp_path: Path) -> Iterator[Callable[[logs.Format], list[str]]]:
             raise ValueError("bad \x1b thing")
         except ValueError:
             logger.exception("crashed")
-        return path.read_text().splitlines()
+        return capsys.readouterr().err.splitlines()
 
-    yield write
-    for handler in logger.handlers:
-        handler.close()
-    logger.handlers[:] = before
-    logger.setLevel(level)
-    for fd, saved in zip((1, 2), kept, strict=True):
-        os.dup2(saved, fd)
-        os.close(saved)
+    return write
 
 
 def test_text_hides_what_nobody_is_to_read(written: Callable[[logs.Format], list[str]]) -> None:
@@ -186,11 +181,11 @@ def test_text_hides_what_nobody_is_to_read(written: Callable[[logs.Format], list
 def test_log_file_is_bounded(repo: Path) -> None:
     """What it prints goes on into the new file, too."""
     log = repo / ".patchq/daemon.log"
-    log.write_bytes(b"old\n" * (logs.FILE_BYTES // 4))
+    log.write_bytes(b"old\n" * (logs.FILE_BYTES // 4 + 1))
     patchq("watch", "--detach", cwd=repo)
     try:
+        wait_for((repo / ".patchq/daemon.log.1").exists)
         drop(repo / ".patchq", {"x.md": EDIT})
-        wait_for((repo / ".patchq/done/x.report.json").exists)
         wait_for(lambda: "proposed   x" in log.read_text())
     finally:
         patchq("stop", cwd=repo)
