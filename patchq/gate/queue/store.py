@@ -34,8 +34,9 @@ UNREAD, LOST = "unread", "lost"
 BUSY_SECONDS = 10.0
 _OLDEST = (3, 35)  # the first SQLite with `returning`
 REPAIR = "run `patchq fsck --repair`: it keeps the file aside and makes the store again"
-# Changed rows after which the log goes into the file while nothing is to do, or in any case.
-_CHANGES_IDLE, _CHANGES_MOST = 2_000, 100_000
+# Changed rows after which the log goes into the file while nothing is to do, or in any case.  A log
+# that begins anew writes over its blocks, which are quicker to flush than new ones.
+_CHANGES_IDLE, _CHANGES_MOST = 300, 100_000
 _FLOCK = struct.Struct("hhqqi4x")
 _SET = getattr(fcntl, "F_OFD_SETLK", fcntl.F_SETLK)
 _GET = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
