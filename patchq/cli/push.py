@@ -11,8 +11,9 @@ import shutil
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from patchq.cli import opening
 from patchq.core.model.names import PUSH, batch_id
@@ -20,7 +21,7 @@ from patchq.core.text.quote import visible
 from patchq.core.text.retry import WHAT_TO_SEND
 from patchq.gate.api import words
 from patchq.gate.api.submitting import of_push
-from patchq.gate.api.waiting import VERDICT, WaitStop
+from patchq.gate.api.waiting import VERDICT
 from patchq.gate.errors import Fault, TimeIsUp, UsageError
 from patchq.gate.intake import push as receiving
 from patchq.gate.intake.push import NAMESPACE, Command, Push
@@ -37,10 +38,12 @@ def receive(args: Namespace) -> int:
     reader, writer = sys.stdin.buffer, sys.stdout.buffer
     push = receiving.hear(reader, writer)
     try:
-        stop = WaitStop()
+        stopped: list[int] = []
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda *_: stop.set())  # the change is reported on first
-        reason = _handed_in(args, push, stop)
+            signal.signal(
+                number, lambda number, _: stopped.append(number)
+            )  # the change is reported on first
+        reason = _handed_in(args, push, stopped)
     except Fault as fault:
         words = fault.message if fault.code == UsageError.code else f"{fault.code}: {fault.message}"
         reason = " ".join(visible(words).split())
@@ -49,24 +52,25 @@ def receive(args: Namespace) -> int:
     return 0
 
 
-def _handed_in(args: Namespace, push: Push, stop: WaitStop) -> str | None:
+def _handed_in(args: Namespace, push: Push, stopped: Sequence[int]) -> str | None:
     command, target = _only(push)
     keys, seconds = receiving.push_options(push.options)
     gate = opening.gate(args)
     data, words = of_push(gate.session(writes=False), command.new, target, keys, args.objects)
     shutil.rmtree(args.objects, ignore_errors=True)
-    if stop:
+    if stopped:
         raise UsageError("the push was interrupted; nothing was taken", "push again")
     ticket = gate.submit(data, name=batch_id(words)[:_LONGEST_NAME] + PUSH)
     _tell([f"handed in as {ticket.id}"])
     try:
-        report = gate.wait(ticket, VERDICT | {"held"}, seconds, served=True, stop=stop)
+        wait = partial(gate.wait, ticket, stopped=lambda: bool(stopped))
+        report = wait(VERDICT | {"held"}, seconds, served=True)
         if report.state == "held":
             with suppress(TimeIsUp):
-                report = gate.wait(ticket, timeout=_HELD_SECONDS, stop=stop)
+                report = wait(timeout=_HELD_SECONDS)
     except TimeIsUp as why:
         _tell([why.message, f"  {why.hint}"])
-        return f"interrupted; {ticket.id} stays in the queue" if stop else None
+        return f"interrupted; {ticket.id} stays in the queue" if stopped else None
     return _print_verdict(report)
 
 

@@ -6,9 +6,7 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from patchq.cli import arguments, look, opening, output
@@ -124,25 +122,20 @@ def _follow(args: Namespace, root: Path) -> int:
     from patchq.gate.service.wake import Watcher  # only this needs it
 
     stopped: list[int] = []
-    with closing(Watcher(root, args.since)) as watcher:
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            stopped.append(number)
-            watcher.ring()
-
-        signal.signal(signal.SIGTERM, stop)
-        signal.signal(signal.SIGINT, stop)
-        warned, left = False, args.limit or sys.maxsize
-        while left and not stopped:
-            for event in watcher.read(min(left, _PIECE)):
-                _print_event(args, event)
-                left -= 1
-            sys.stdout.flush()
-            if watcher.lost and not warned:
-                warned = True
-                _notice_lost(args, True)
-            if left and not stopped:
-                watcher.wait(_LOOK_SECONDS)
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending, lambda number, frame: stopped.append(number))
+    watcher = Watcher(root, args.since, lambda: bool(stopped))
+    warned, left = False, args.limit or sys.maxsize
+    while left and not stopped:
+        for event in watcher.read(min(left, _PIECE)):
+            _print_event(args, event)
+            left -= 1
+        sys.stdout.flush()
+        if watcher.lost and not warned:
+            warned = True
+            _notice_lost(args, True)
+        if left and not stopped:
+            watcher.wait(_LOOK_SECONDS)
     return 130 if signal.SIGINT in stopped else 0
 
 

@@ -18,7 +18,7 @@ import secrets
 import signal
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -50,7 +50,7 @@ commit that you read as `base`. `check` tells at no cost what would become of yo
 again. `proposed` is a success: a person reviews it."""
 STATUS, REPORT, FORMAT = "patchq://status", "patchq://reports/", "patchq://formats/"
 _LOG = logging.getLogger("patchq")
-_LOOK_SECONDS = 0.25
+_LOOK_SECONDS = 0.1
 _MOST_CALLS = 256
 _ENVELOPE_BYTES = 64 << 10
 _WRITES = ("submit", "withdraw")
@@ -97,7 +97,7 @@ def _serve_http(args: Namespace, made: Server, door: SharedGate) -> int:
             ),
         )
         listening = loopback.server(_guarded(app, token))
-        made.queue.stop.also = lambda: listening.should_exit
+        made.queue.ending = lambda: listening.should_exit
         url = f"http://{loopback.HOST}:{port}{PATH}"
         answer = {"url": url} if given else {"url": url, "token": token}
         shown = f"patchq serves MCP at {url}" + ("" if given else f"\ntoken: {token}")
@@ -192,20 +192,19 @@ class Server(MCPServer):
             try:
                 yield {}
             finally:
-                self.queue.stop.set()
+                self.queue.ending = lambda: True
                 group.cancel_scope.cancel()
 
     async def _publish(self) -> None:
         while self._door.root is None:
             await anyio.sleep(_LOOK_SECONDS)
-        with closing(Watcher(self._door.root)) as watcher:
-            while True:
-                for id in dict.fromkeys(event["batch"] for event in watcher.read()):
-                    await self._bus.publish(ResourceUpdated(uri=REPORT + id))
-                    await self._bus.publish(ResourceUpdated(uri=STATUS))
-                with anyio.move_on_after(_LOOK_SECONDS):
-                    await anyio.wait_readable(watcher)
-                watcher.wait(0.0)
+        watcher = Watcher(self._door.root)
+        while True:
+            for id in dict.fromkeys(event["batch"] for event in watcher.read()):
+                await self._bus.publish(ResourceUpdated(uri=REPORT + id))
+                await self._bus.publish(ResourceUpdated(uri=STATUS))
+            while not watcher.wait(0.0):
+                await anyio.sleep(_LOOK_SECONDS)
 
 
 def _tool(method: Any) -> Tool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -23,7 +23,7 @@ from patchq.gate.api import Gate, submitting, words
 from patchq.gate.api.rows import ChangeRow, Filter
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.api.submitting import Keys, Ticket
-from patchq.gate.api.waiting import CHANGES_REQUESTED, STATES, VERDICT, WaitStop, wait
+from patchq.gate.api.waiting import CHANGES_REQUESTED, STATES, VERDICT, wait
 from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.report import document
 from patchq.gate.report.page import to_markdown
@@ -63,7 +63,7 @@ class Tools:
 
     def __init__(self, door: SharedGate, agent: str | None = None) -> None:
         self._door, self._agent = door, agent
-        self.stop = WaitStop()
+        self.ending: Callable[[], bool] = lambda: False  # then no wait lasts
 
     # ---------------------------------------------------------------- handing in
 
@@ -119,7 +119,9 @@ class Tools:
     def _wait(
         self, change: Ticket | str, until: Collection[str], seconds: float, *, served: bool = False
     ) -> Report:
-        return wait(self._door.gate, change, until, seconds, served=served, stop=self.stop)
+        return wait(
+            self._door.gate, change, until, seconds, served=served, stopped=lambda: self.ending()
+        )
 
     def _so_far(
         self, change: Ticket | str, late: TimeIsUp, token: str | None = None

@@ -13,7 +13,6 @@ import pytest
 
 from patchq.gate.api import Gate, waiting
 from patchq.gate.api.location import Options
-from patchq.gate.api.waiting import WaitStop
 from patchq.gate.errors import TimeIsUp
 from patchq.gate.queue.lock import Lock
 from patchq.gate.queue.outbox import entry_name
@@ -89,13 +88,16 @@ def test_a_wait_says_that_no_daemon_runs_any_more(
     daemon = Lock(repo / ".patchq/lock")
     daemon.acquire()
 
-    def end_daemon() -> bool:
-        daemon.release()
-        return False
+    unserved: list[bool] = []
 
-    stop = WaitStop(also=end_daemon)
+    def stopped() -> bool:
+        daemon.release()
+        return bool(unserved)
+
     with pytest.raises(TimeIsUp) as late:
-        Gate(Options(repo)).wait("x", timeout=60, stop=stop, unserved=stop.set)
+        Gate(Options(repo)).wait(
+            "x", timeout=60, stopped=stopped, unserved=lambda: unserved.append(True)
+        )
     assert late.value.message == "change x has no verdict after an interrupt"
     assert late.value.hint
     assert "it stays in the queue, where no daemon works, in the inbox" in late.value.hint

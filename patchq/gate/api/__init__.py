@@ -257,7 +257,7 @@ class Gate(OpenedQueue):
         timeout: float | None = None,
         *,
         served: bool = False,
-        stop: waiting.WaitStop | None = None,
+        stopped: Callable[[], bool] = lambda: False,
         unserved: Callable[[], None] = lambda: None,
     ) -> Report:
         """Return the report of a change once it has a verdict.
@@ -271,7 +271,7 @@ class Gate(OpenedQueue):
             until or waiting.VERDICT,
             timeout,
             served=served,
-            stop=waiting.WaitStop() if stop is None else stop,
+            stopped=stopped,
             unserved=unserved,
         )
 

@@ -155,26 +155,26 @@ def _handed_over(session: Session, data: bytes, name: str, choice: Choice | None
             "start `patchq watch`, then say it again",
         )
     queue = store_queue(session.queue)
-    with closing(Watcher(queue.root)) as watcher:
-        claim = queue.adopt(data, name, choice.to_json() if choice else None)
-        queue.leave(claim)
-        looks = monotonic() + cluster.SOON_SECONDS
-        while True:
-            for event in watcher.read():
-                report = queue.load(event["batch"])
-                if report and queue.token(report.id) == claim.token:
-                    return report
-            if monotonic() > looks:
-                named = choice and choice.target
-                lane = named or lane_of(data, session.target, session.config.targets)
-                if lane in cluster.unserved(session.config):
-                    raise Busy(
-                        f"no worker serves the branch {lane!r}, so the response waits in the queue",
-                        "see `patchq cluster status`, and start a worker; `patchq status` tells of "
-                        "the verdict",
-                    )
-                looks = monotonic() + _LOOK_SECONDS
-            watcher.wait(_LOOK_SECONDS)
+    watcher = Watcher(queue.root)
+    claim = queue.adopt(data, name, choice.to_json() if choice else None)
+    queue.leave(claim)
+    looks = monotonic() + cluster.SOON_SECONDS
+    while True:
+        for event in watcher.read():
+            report = queue.load(event["batch"])
+            if report and queue.token(report.id) == claim.token:
+                return report
+        if monotonic() > looks:
+            named = choice and choice.target
+            lane = named or lane_of(data, session.target, session.config.targets)
+            if lane in cluster.unserved(session.config):
+                raise Busy(
+                    f"no worker serves the branch {lane!r}, so the response waits in the queue",
+                    "see `patchq cluster status`, and start a worker; `patchq status` tells of "
+                    "the verdict",
+                )
+            looks = monotonic() + _LOOK_SECONDS
+        watcher.wait(_LOOK_SECONDS)
 
 
 # ---------------------------------------------------------------- changes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from time import monotonic
 from typing import get_args
 
@@ -26,36 +26,20 @@ _LOOK_SECONDS = 0.5  # decisions by plain git are no events, nor is a daemon tha
 _RESTART_SECONDS = 10.0  # for so long a daemon that went away may come back
 
 
-class WaitStop:
-    """Flag by which a signal handler or another thread ends all waits."""
-
-    def __init__(self, also: Callable[[], bool] = lambda: False) -> None:
-        self.also, self.watchers, self._set = also, set[Watcher](), False
-
-    def __bool__(self) -> bool:
-        return self._set or self.also()
-
-    def set(self) -> None:
-        """End every wait now."""
-        self._set = True
-        for watcher in list(self.watchers):
-            watcher.ring()
-
-
 def wait(
     opened: Callable[[], AbstractContextManager[OpenedQueue]],
     change: Ticket | str,
     until: Collection[str],
     timeout: float | None,
     *,
-    served: bool,
-    stop: WaitStop,
+    served: bool = False,
+    stopped: Callable[[], bool] = lambda: False,
     unserved: Callable[[], None] = lambda: None,
 ) -> Report:
     """Return the report once it is in one of these states.
 
     A state that no other can follow ends the wait, too.  Raises `TimeIsUp` after `timeout` seconds,
-    when asked to stop, and where a daemon has to have `served` the queue and none does.  Calls
+    once `stopped`, and where a daemon has to have `served` the queue and none does.  Calls
     `unserved` when none does, or none any more, and there is no verdict.  The queue is open only
     to look.
     """
@@ -65,32 +49,27 @@ def wait(
         change = change if isinstance(change, Ticket) else rows.identify(gate.context(), change)
     patience, seen = 0.0 if lock_owner(root) is None else _RESTART_SECONDS, monotonic()
     notified = False
-    with closing(Watcher(root)) as watcher:
-        stop.watchers.add(watcher)
-        try:
-            while True:
-                watcher.read()
-                serves = lock_owner(root) is not None  # first: who has gone has reported
-                with opened() as gate:
-                    report = _look(gate.context(), change)
-                if report and _has_come(report, until):
-                    return report
-                now = monotonic()
-                seen = now if serves else seen
-                gone = not serves and now - seen >= patience
-                away = served and gone
-                if gone and not notified and report is None:
-                    unserved()
-                notified = gone
-                if stop or away or now >= end:
-                    why = (
-                        "an interrupt" if stop else "" if away else f"{round(timeout or 0, 1):g} s"
-                    )
-                    with opened() as gate:
-                        raise _time_is_up(gate.context(), change, report, why)
-                watcher.wait(min(end - now, _LOOK_SECONDS))
-        finally:
-            stop.watchers.discard(watcher)
+    watcher = Watcher(root, stopped=stopped)
+    while True:
+        watcher.read()
+        serves = lock_owner(root) is not None  # first: who has gone has reported
+        with opened() as gate:
+            report = _look(gate.context(), change)
+        if report and _has_come(report, until):
+            return report
+        now = monotonic()
+        seen = now if serves else seen
+        gone = not serves and now - seen >= patience
+        if gone and not notified and report is None:
+            unserved()
+        notified = gone
+        away = served and gone
+        if stopped() or away or now >= end:
+            late = "" if away else f"{round(timeout or 0, 1):g} s"
+            why = "an interrupt" if stopped() else late
+            with opened() as gate:
+                raise _time_is_up(gate.context(), change, report, why)
+        watcher.wait(min(end - now, _LOOK_SECONDS))
 
 
 def _has_come(report: Report, until: Collection[str]) -> bool:

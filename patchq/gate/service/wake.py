@@ -13,6 +13,7 @@ import os
 import select
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -26,9 +27,7 @@ if TYPE_CHECKING:  # who only looks does without watchdog
 _CHECK_SECONDS = 2.0  # the longest wait between two looks at the watch itself
 _MOST_RINGS = 1024
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
-_SOON_SECONDS = 0.15
-_PAUSES = (0.001, 0.01)
-_LOOK_SECONDS = 1.0  # how often one looks where nothing but time tells of changes
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
 
 
 def _observer() -> BaseObserver:
@@ -152,30 +151,23 @@ class Doorbell:
 class Watcher:
     """Watches the queue at `root` for events behind the id `since`.
 
-    A wait of the first moment looks at the time of a file that each event changes, every few
-    milliseconds, since most verdicts come at once; a longer one waits for the kernel, and looks all
-    the same every now and then.  For a loop of its own (`selectors`, asyncio) `fileno` becomes
-    readable when there may be something to read; `wait(0)` quiets it, and has to be called every
-    two seconds or so.
+    It looks at the time of a file that each event changes: at first every millisecond, since most
+    verdicts come at once, and ever less often.
 
-    It may wait in one thread; `ring` may be called in another one, and in signal handlers.
+    Once `stopped` returns True, no wait lasts.
     """
 
-    def __init__(self, root: Path, since: str | None = None) -> None:
-        self._root = root
+    def __init__(
+        self, root: Path, since: str | None = None, stopped: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._root, self._stopped = root, stopped
         self._events = Events(root, since)
-        self._bell: Doorbell | None = None
         self._mark: object = None
-        self._rung = False
 
     def read(self, most: int | None = None) -> list[Event]:
         """Return the events since the last call, at most so many; it never waits."""
         self._mark = self._stamp()
         return self._events.read(most)
-
-    @property
-    def last(self) -> str:
-        return self._events.last
 
     @property
     def lost(self) -> bool:
@@ -186,43 +178,18 @@ class Watcher:
 
         Events since the last `read`, or `wait`, count.
         """
-        until, pause = time.monotonic() + seconds, _PAUSES[0]
-        soon = min(until, time.monotonic() + _SOON_SECONDS) if self._bell is None else 0.0
+        until, pause = time.monotonic() + seconds, _FIRST_PAUSE
         while not self._changed():
-            now = time.monotonic()
-            if now >= until:
+            left = until - time.monotonic()
+            if left <= 0:
                 return False
-            if now < soon:
-                time.sleep(min(pause, until - now))
-                pause = min(pause * 1.2, _PAUSES[1])
-            elif self._bell is None:
-                self.fileno()
-            else:
-                self._bell.wait(min(until - now, _LOOK_SECONDS))
+            time.sleep(min(pause, left))
+            pause = min(pause * 1.2, _LONGEST_PAUSE)
         return True
 
-    def ring(self) -> None:
-        """End the wait that is under way, or the next one."""
-        self._rung = True
-        if self._bell is not None:
-            self._bell.ring()
-
-    def fileno(self) -> int:
-        if self._bell is None:
-            self._bell = Doorbell(self._root, "auto", _LOOK_SECONDS)
-        return self._bell.fileno()
-
-    def close(self) -> None:
-        if self._bell is not None:
-            self._bell.close()
-
     def _changed(self) -> bool:
-        mark, rung = self._stamp(), self._rung
-        if self._bell is not None:
-            self._bell.wait(0.0)
-        changed = rung or mark != self._mark
-        self._mark, self._rung = mark, False
-        return changed
+        before, self._mark = self._mark, self._stamp()
+        return self._mark != before or self._stopped()
 
     def _stamp(self) -> object:
         try:
