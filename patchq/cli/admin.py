@@ -139,7 +139,7 @@ def config(args: Namespace) -> int:
         args.config = args.file or args.config
         location = opening.gate(args).location
         found = location.rules()
-        from patchq.gate.service.check.repository import flaws
+        from patchq.gate.service.check.doctor import flaws
 
         if wrong := flaws(location.repo, location.home, found):
             raise config_file.ConfigError(wrong)

@@ -79,7 +79,7 @@ class Gate(OpenedQueue):
 
     def checks(self) -> list[Finding]:
         """Return what keeps patchq from working here, or its promises from holding."""
-        from patchq.gate.service.check import Finding, Place, doctor
+        from patchq.gate.service.check import Finding, doctor
 
         try:
             location = self.location
@@ -97,9 +97,8 @@ class Gate(OpenedQueue):
             found = [Finding("config", "ok", rules.title)]
             if other := location.difference(rules):
                 found.append(Finding("config.worktree", "weaker" if other[1] else "ok", *other))
-        server = cluster.database(config) if config.has_cluster else ""
         queue = location.home / config.queue.path
-        place = Place(location.repo, location.home, queue, config, target, server)
+        place = doctor.Place(location.repo, location.home, queue, config, target)
         return [*found, *doctor.findings(place)]
 
     def compare(self, report: Report) -> Comparison | None:

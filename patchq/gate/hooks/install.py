@@ -95,8 +95,6 @@ def _settings(directory: Path, key: str) -> list[str]:
     return done.text.splitlines()
 
 
-# The hooks by which a push to refs/for/BRANCH is handed in.
-PUSH_DOOR = frozenset({"pre-receive", "proc-receive"})
 SUFFIX = ".before-patchq"
 MARK = "# Made by `patchq hooks install --git`"
 

@@ -79,11 +79,12 @@ def migrate(config: Config) -> tuple[int, list[str], str]:
     return VERSION, applied, f"the tables in {whereabouts(named)} have version {VERSION}, {done}"
 
 
-def look(config: Config) -> ClusterState:
+def look(config: Config, *, writes: bool = False) -> ClusterState:
+    """Return the state of the cluster; with `writes`, raises a fault if nothing can be written."""
     named = database_of(config)
     from patchq.gate.queue.postgres import status
 
-    return status.look(named)
+    return status.look(named, writes=writes)
 
 
 def unserved(config: Config) -> set[str]:

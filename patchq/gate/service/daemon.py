@@ -11,7 +11,6 @@ from time import monotonic
 from msgspec.structs import replace
 
 from patchq.gate.errors import Fault, Unreachable
-from patchq.gate.git.checkout import registered
 from patchq.gate.intake.branches import BranchIntake
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline.requests import RequestDesk
@@ -41,7 +40,8 @@ class Daemon(Service):
     def open(self) -> None:
         self.bell = self.watch_inbox()
         self.take_desk(RequestDesk(self.session, self.bell.ring))
-        _warn_of_what_is_out_of_reach(self.session, self.bell.warning)
+        if self.bell.warning:
+            _LOG.warning("%s", self.bell.warning)
 
     def take_desk(self, desk: RequestDesk) -> None:
         self.desk = desk
@@ -113,20 +113,6 @@ class Daemon(Service):
         if not self.control.stop:
             restack.settle(self.session)
         self.upkeep.idle(self.session, last=True)
-
-
-def _warn_of_what_is_out_of_reach(session: Session, inbox: str | None) -> None:
-    if inbox:
-        _LOG.warning("%s", inbox)
-    for checkout in registered(session.repo) if session.branches.remote is None else ():
-        if checkout.unseen and checkout.branch:
-            _LOG.warning(
-                "the work tree %s is out of reach (%s), so changes for %s do not land: %s",
-                checkout.workdir,
-                checkout.unseen,
-                checkout.branch,
-                checkout.cure,
-            )
 
 
 def _fetch(session: Session, within: float = 0.0) -> None:

@@ -3,7 +3,6 @@ another clock."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,24 +88,3 @@ def test_a_role_that_may_only_read_is_told_of_before_anything_comes(
     assert (found["level"], found["cure"]) == (
         "fatal", "give the role rights on the schema and its tables",
     )  # fmt: skip
-
-
-def test_a_clock_that_is_not_the_databases_is_named(
-    machines: Machines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    database = machines.database
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(
-            b"create function clock_timestamp() returns timestamptz language sql as"
-            b" $$ select pg_catalog.clock_timestamp() + interval '1 hour' $$"
-        )
-    options = str(conninfo.conninfo_to_dict(database)["options"])
-    later = conninfo.make_conninfo(database, options=f"{options},pg_catalog")
-    place = machines.clone("feeder")
-    monkeypatch.setenv("PATCHQ_DATABASE", later)
-    findings = patchq("doctor", "--json", cwd=place, code=1).json()["findings"]
-    [found] = [one for one in findings if one["what"] == "cluster.clock"]
-    assert re.search(r"(3600|3599|3601) s behind the database's", found["message"])
-    monkeypatch.setenv("PATCHQ_DATABASE", database)
-    findings = patchq("doctor", "--json", cwd=place, code=1).json()["findings"]
-    assert not [one for one in findings if one["what"] == "cluster.clock"]

@@ -9,17 +9,16 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from errno import EROFS
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
 from patchq.gate.config.schema import Config
-from patchq.gate.errors import Fault, ObjectDamaged
+from patchq.gate.errors import Fault
 from patchq.gate.git import files
 from patchq.gate.git.checkout import registered
 from patchq.gate.git.repository import Repository
@@ -54,65 +53,6 @@ class Finding(Struct, frozen=True):
     @property
     def key(self) -> tuple[str | None, ...]:
         return self.what, self.where, self.message, self.cure
-
-
-class Place(Struct, frozen=True):
-    """The repository and queue that are checked; paths in the configuration begin at `home`."""
-
-    repo: Repository
-    home: Path
-    queue: Path
-    config: Config
-    target: str
-    database: str
-
-
-class Check(Struct, frozen=True):
-    """One row of a table of checks.
-
-    `ok` is the message where `look` finds nothing; `level` and `cure` are those of a fault that
-    keeps it from looking.
-    """
-
-    what: str
-    look: Callable[[Place], Iterable[Finding]]
-    ok: str = ""
-    level: Level = "fatal"
-    cure: str | None = None
-
-    def findings(self, place: Place) -> list[Finding]:
-        """Return what the check finds; a fault is a finding, too."""
-        try:
-            found = list(self.look(place))
-        except ObjectDamaged as fault:
-            message = f"{fault.message}; changes that need it are held"
-            return [Finding(self.what, "todo", message, fault.hint)]
-        except Fault as fault:
-            return [Finding(self.what, self.level, fault.message, self.cure or fault.hint)]
-        return found or ([Finding(self.what, "ok", self.ok)] if self.ok else [])
-
-
-def try_out(what: str, top: Path, first: Path, second: Path) -> Iterator[Finding]:
-    """Write, link and rename a file in two directories below `top`; yield a failure."""
-    own, linked = (first / f".patchq-{os.getpid()}.{end}" for end in ("tmp", "part"))
-    moved = second / own.name
-    try:
-        own.write_bytes(b"x")
-        os.link(own, linked)
-        os.rename(linked, moved)
-    except OSError as error:
-        mount = next(each for each in (top, *top.parents) if each.is_mount())
-        cure = (
-            f"mount -o remount,rw '{mount}'"
-            if error.errno == EROFS
-            else "let the user that runs patchq write there, on a file system with hard links"
-        )
-        message = f"{top} takes no files, hard links or renames: {error.strerror}"
-        yield Finding(what, "fatal", message, cure)
-    finally:
-        for path in (own, linked, moved):
-            with suppress(OSError):
-                path.unlink()
 
 
 def moment(unix: float | None) -> str:
@@ -153,20 +93,13 @@ def space(*places: Path) -> Iterator[Finding]:
         now = os.statvfs(place)
         free = now.f_bavail * now.f_frsize
         few = now.f_files and now.f_favail < _FREE_INODES
-        message = ""
-        if reason := files.shortage(place):
-            message = f"{place} cannot be written: {reason}"
-        elif few or free < _FREE_BYTES:
-            left = f"{now.f_favail} inodes" if few else f"{free >> 20} MiB"
-            message = (
-                f"only {left} are free at {place}: patchq stops when a write fails, and loses "
-                "no response"
-            )
-        if message:
+        why = files.shortage(place)
+        if why or few or free < _FREE_BYTES:
+            left = f"{free >> 20} MiB and {now.f_favail} of {now.f_files} inodes are left"
             yield Finding(
                 "queue.space",
                 "todo",
-                message,
+                f"{place}: {why or left}; patchq stops when a write fails, and loses no response",
                 "make room, or make it writable; then start patchq again",
             )
 

@@ -6,50 +6,47 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryFile
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.gate.errors import CRASHED, Fault, ObjectDamaged, UsageError
+from patchq.gate.config.schema import Config
+from patchq.gate.errors import CRASHED, CannotSign, Fault, ObjectDamaged, UsageError
 from patchq.gate.git import command
 from patchq.gate.git.command import FSCK
-from patchq.gate.git.files import being_written
+from patchq.gate.git.lock_files import owner_of
+from patchq.gate.git.objects import Identity
+from patchq.gate.git.repository import Repository
+from patchq.gate.git.signing import Signer
 from patchq.gate.hooks import dry_start
 from patchq.gate.hooks.sandbox import can_sandbox, no_sandbox
-from patchq.gate.land.worker import MOST_DEATHS, waits_for_mending
+from patchq.gate.land.worker import waits_for_mending
+from patchq.gate.pipeline.context import GateRules, branches_of
+from patchq.gate.pipeline.session import DEFAULT_IDENTITY
 from patchq.gate.queue import spool, store
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.spool import PUBLIC
 from patchq.gate.review.pull_requests import last_round
+from patchq.gate.service import cluster
 from patchq.gate.service.check import (
-    Check,
     Finding,
     Level,
-    Place,
     ended,
     moment,
     noted,
-    repository,
     space,
-    try_out,
+    work_trees,
 )
-from patchq.gate.service.wake import Doorbell
 
-_STUCK_SECONDS = 3600
-_OPEN = (
-    "select token, state, deaths, name, data from responses"
-    " left join papers on papers.number = responses.number and kind = 'report'"
-    " where state in ('claimed', 'held', 'ending')"
+_HELD = (
+    "select data from responses join papers on papers.number = responses.number"
+    " where state = 'held' and kind = 'report'"
 )
 _CURES = {ObjectDamaged.code: FSCK, CRASHED: "see the log and `dmesg`"}
-_EARLIEST = 1_700_000_000
-_AHEAD_SECONDS = 3600
-_WAITS_SECONDS = 10.0
-_APART_SECONDS = 30.0
+_OLD_SECONDS = 3600
 _TOKEN_DAYS = 5
 # What other systems lack, and the promise that is weaker for it.
 _ELSEWHERE = (
@@ -73,6 +70,206 @@ _ELSEWHERE = (
 )
 
 
+class Place(Struct, frozen=True):
+    """The repository and queue that are checked; paths in the configuration begin at `home`."""
+
+    repo: Repository
+    home: Path
+    queue: Path
+    config: Config
+    target: str
+
+
+class Check(Struct, frozen=True):
+    """One row of a table of checks.
+
+    `ok` is the message where `look` finds nothing; `level` and `cure` are those of a fault that
+    keeps it from looking.
+    """
+
+    what: str
+    look: Callable[[Place], Iterable[Finding]]
+    ok: str = ""
+    level: Level = "fatal"
+    cure: str | None = None
+
+    def findings(self, place: Place) -> list[Finding]:
+        """Return what the check finds; a fault is a finding, too."""
+        try:
+            found = list(self.look(place))
+        except ObjectDamaged as fault:
+            message = f"{fault.message}; changes that need it are held"
+            return [Finding(self.what, "todo", message, fault.hint)]
+        except Fault as fault:
+            return [Finding(self.what, self.level, fault.message, self.cure or fault.hint)]
+        return found or ([Finding(self.what, "ok", self.ok)] if self.ok else [])
+
+
+def _try_out(what: str, first: Path, second: Path) -> Iterator[Finding]:
+    """Write, link and rename a file in two directories; yield a failure."""
+    own, linked = (first / f".patchq-{os.getpid()}.{end}" for end in ("tmp", "part"))
+    moved = second / own.name
+    try:
+        own.write_bytes(b"x")
+        os.link(own, linked)
+        os.rename(linked, moved)
+    except OSError as error:
+        yield Finding(
+            what,
+            "fatal",
+            f"{first} takes no files, hard links or renames: {error.strerror}",
+            "let the user that runs patchq write there, on a file system with hard links that is "
+            "mounted to be written",
+        )
+    finally:
+        for path in (own, linked, moved):
+            with suppress(OSError):
+                path.unlink()
+
+
+# ---------------------------------------------------------------- the repository
+
+
+def _target(place: Place) -> Iterator[Finding]:
+    target = place.target
+    # `config` and `landing.remote` tell of any other.
+    if target and not place.config.landing.remote and place.repo.branch_tip(target) is None:
+        yield Finding(
+            "repository.target",
+            "fatal",
+            f"{target!r} has no commit, so nothing can land",
+            "make a first commit, or set another `target`",
+        )
+
+
+def _signs(repo: Repository, config: Config) -> bool:
+    """Sign a commit that is thrown away; return False if commits are not signed."""
+    signer = Signer(repo, config.commit.sign)
+    return signer.try_out(repo.identity() or Identity(*DEFAULT_IDENTITY))
+
+
+def _signing(place: Place) -> Iterator[Finding]:
+    signs = _signs(place.repo, place.config)
+    yield Finding("git.signing", "ok", f"commits are {'' if signs else 'not '}signed")
+
+
+def _locks(place: Place) -> Iterator[Finding]:
+    top = place.repo.commondir
+    globs = ("*.lock", "worktrees/*/*.lock", "refs/**/*.lock")
+    for lock in (lock for glob in globs for lock in sorted(top.glob(glob))):
+        with suppress(FileNotFoundError):  # it was released meanwhile
+            age = max(0, round(time.time() - lock.lstat().st_mtime))
+            if owner_of(top, lock) is None:  # else it is patchq's own, which knows when it may go
+                yield Finding(
+                    "repository.locks",
+                    "todo" if age > _OLD_SECONDS else "weaker",
+                    f"another program holds {lock} since {age} s; changes for it wait",
+                    f"wait; if no git runs in this repository any more: rm '{lock}'",
+                )
+
+
+def _remote_flaws(repo: Repository, config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
+    remote = config.landing.remote
+    if remote and not repo.setting(f"remote.{remote}.url"):
+        yield ("landing", "remote"), f"expected a remote that `git remote` has, got `{remote}`"
+
+
+def _remote(place: Place) -> Iterator[Finding]:
+    """Fetch from the remote, and push something that moves nothing."""
+    remote = place.config.landing.remote
+    wrong = [why for _, why in _remote_flaws(place.repo, place.config)]
+    for why in wrong:
+        yield Finding("landing.remote", "todo", why, "correct it in the configuration")
+    if remote and not wrong:
+        branches = branches_of(place.repo, place.queue, place.config, place.target)
+        branches.refresh()
+        branches.try_out(place.target)
+        yield Finding("landing.remote", "ok", f"changes land on {remote}, which takes a push")
+
+
+def _hooks(place: Place) -> Iterator[Finding]:
+    repo, config = place.repo, place.config
+    home = repo.workdir or repo.commondir
+    for (_, number, key), why in dry_start.flaws(config, home, place.queue):
+        yield Finding(
+            "hooks.commands",
+            "fatal",
+            f"the hook {config.hooks[int(number)].id} cannot start: {why}",
+            f"correct its `{key}`, or the PATH that patchq is started with",
+        )
+
+
+def flaws(repo: Repository, home: Path, rules: GateRules) -> list[str]:
+    """Return the flaws, each with its place in the configuration or in git's."""
+    config = rules.config
+    found = [
+        *dry_start.flaws(config, home, home / config.queue.path),
+        *_remote_flaws(repo, config),
+    ]
+    wrong = [f"{rules.place(*keys)}: {why}" for keys, why in found]
+    try:
+        _signs(repo, config)
+    except CannotSign as fault:
+        of_git = config.commit.sign == "auto"
+        where = "git's configuration" if of_git else rules.place("commit", "sign")
+        wrong.append(f"{where}: {fault.message}; {fault.hint}")
+    return wrong
+
+
+# ---------------------------------------------------------------- the queue
+
+
+def _missing(place: Place) -> Iterator[Finding]:
+    """Yield what keeps everybody from the queue's directories."""
+    root = place.queue
+    there = [path for path in (root, *(root / name for name in PUBLIC)) if os.path.lexists(path)]
+    for path in there:
+        if path.is_symlink() or not path.is_dir():
+            yield Finding(
+                "queue.there",
+                "fatal",
+                f"{path} is no directory of the queue",
+                f"mv '{path}' '{root.parent}/'; patchq init",
+            )
+    if names := [name for name in PUBLIC if root / name not in there]:
+        yield Finding(
+            "queue.there",
+            "todo",
+            f"{root} is not a queue: {', '.join(names)} missing",
+            "make it: patchq init",
+        )
+
+
+def _network(place: Place) -> Iterator[Finding]:
+    try:
+        spool.refuse_network(place.queue)
+    except UsageError as fault:
+        level: Level = "weaker" if place.config.queue.network_disk else "fatal"
+        yield Finding("queue.network", level, fault.message, fault.hint)
+
+
+def _daemon(place: Place) -> Iterator[Finding]:
+    if owner := lock_owner(place.queue):
+        yield Finding(
+            "daemon", "ok", f"process {owner.pid} on {owner.host} since {moment(owner.since)}"
+        )
+
+
+def _held(place: Place) -> Iterator[Finding]:
+    for report in (spool.report(data) for (data,) in store.ask(place.queue, _HELD)):
+        if report and (code := waits_for_mending(report)):
+            problem = report.problems[-1]
+            yield Finding(
+                code,
+                "todo",
+                f"change {report.id} is held: {problem.message}",
+                f"{_CURES.get(code) or problem.hint}; then `patchq retry {report.id}`",
+            )
+
+
+# ---------------------------------------------------------------- machine, cluster and forge
+
+
 def of_any_machine() -> Iterator[Finding]:
     """Yield what can be checked without a repository."""
     kind = f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
@@ -90,40 +287,6 @@ def of_any_machine() -> Iterator[Finding]:
             f"{version or 'there is no git on the PATH, which'} cannot merge trees: edits of a "
             "moved base are not decided",
             "install git 2.38 or later",
-        )
-
-
-def _clock(place: Place) -> Iterator[Finding]:
-    now = time.time()
-    tip = place.repo.branch_tip(place.target) if place.target else None
-    ahead = place.repo.time(tip) - now if tip else 0.0
-    if now < _EARLIEST:
-        yield Finding(
-            "system.clock",
-            "todo",
-            f"the clock says {time.strftime('%Y-%m-%d', time.gmtime(now))}: commits get that time, "
-            "and `git gc` takes new objects for old ones",
-            "set the clock: timedatectl set-ntp true",
-        )
-    elif ahead > _AHEAD_SECONDS:
-        yield Finding(
-            "system.clock",
-            "todo",
-            f"the newest commit of {place.target} is {ahead / 3600:.1f} hours ahead of the clock, "
-            "so the clock was set back, or that of another machine is wrong",
-            "compare the clock: timedatectl",
-        )
-
-
-def _hooks(place: Place) -> Iterator[Finding]:
-    repo, config = place.repo, place.config
-    home = repo.workdir or repo.commondir
-    for (_, number, key), why in dry_start.flaws(config, home, place.queue):
-        yield Finding(
-            "hooks.commands",
-            "fatal",
-            f"the hook {config.hooks[int(number)].id} cannot start: {why}",
-            f"correct its `{key}`, or the PATH that patchq is started with",
         )
 
 
@@ -153,62 +316,27 @@ def _sandbox(place: Place) -> Iterator[Finding]:
 def _cluster(place: Place) -> Iterator[Finding]:
     if not place.config.has_cluster:
         return
-    if not place.database:
-        yield Finding(
-            "cluster.database",
-            "fatal",
-            "the configuration has a cluster, and no database is named",
-            "set PATCHQ_DATABASE, or `cluster.database` in the file (without a password)",
-        )
-        return
-    try:
-        from patchq.gate.queue.postgres.database import foreign
-        from patchq.gate.queue.postgres.status import look
-    except ImportError as error:
-        yield Finding(
-            "cluster.database",
-            "fatal",
-            f"the package {error.name!r} is not installed",
-            "pip install 'patchq[cluster]'",
-        )
-        return
-    state, repo = look(place.database, writes=True), place.repo
+    state, repo = cluster.look(place.config, writes=True), place.repo
+    from patchq.gate.queue.postgres.database import foreign
+
     yield Finding("cluster.database", "ok", f"{state.database}, version {state.version}")
     if state.repository and not repo.shallow and not repo.exists(state.repository):
         yield Finding("cluster.repository", "fatal", *foreign(state.repository))
-    if abs(state.ahead) > _APART_SECONDS:
-        way = "ahead of" if state.ahead > 0 else "behind"
-        yield Finding(
-            "cluster.clock",
-            "weaker",
-            f"this machine's clock is {abs(state.ahead):.0f} s {way} the database's",
-            "set it by NTP: a report has the time of the machine that decided",
-        )
-    unserved = ", ".join(lane.lane for lane in state.unserved(_WAITS_SECONDS))
-    workers = ", ".join(f"{one.name} on {one.host}" for one in state.workers)
-    if unserved or not workers:
+    unserved = ", ".join(lane.lane for lane in state.unserved(cluster.SOON_SECONDS))
+    if unserved or not state.workers:
         yield Finding(
             "cluster.lanes",
             "todo",
-            f"responses wait for {unserved}, and no worker serves that"
-            if unserved
-            else "no worker runs",
+            f"no worker serves {unserved or 'the cluster'}, so responses wait",
             "start `patchq worker` where `cluster.lanes` lets it serve them",
         )
-    else:
-        yield Finding("cluster.lanes", "ok", f"workers: {workers}")
 
 
 def _forge(place: Place) -> Iterator[Finding]:
     section = place.config.forge
     if not place.config.has_forge:
         return
-    if find_spec("httpx2") is None:
-        cure = "pip install 'patchq[forge]'"
-        yield Finding("forge.client", "todo", "the package 'httpx2' is not installed", cure)
-    if section.token_command or os.environ.get(section.token_env):
-        yield Finding("forge.token", "ok", "a token is named; `patchq forge check` tries it")
-    else:
+    if not section.token_command and not os.environ.get(section.token_env):
         cure = "set it, or `forge.token_command`"
         yield Finding("forge.token", "todo", f"{section.token_env} is not set", cure)
     made = last_round(place.queue)
@@ -218,173 +346,57 @@ def _forge(place: Place) -> Iterator[Finding]:
         yield Finding("forge.expiry", "todo", f"the token {words}", "make another one")
     if made.at:
         left = f"; the forge takes {made.left} more requests" if made.left else ""
-        message = f"the last round was {moment(made.at)}{left}"
-        yield Finding("forge.round", "ok", message)
+        yield Finding("forge.round", "ok", f"the last round was {moment(made.at)}{left}")
 
 
-def missing(place: Place) -> Iterator[Finding]:
-    """Yield what keeps everybody from the queue's directories."""
-    root = place.queue
-    there = [path for path in (root, *(root / name for name in PUBLIC)) if os.path.lexists(path)]
-    for path in there:
-        if path.is_symlink() or not path.is_dir():
-            yield Finding(
-                "queue.there",
-                "fatal",
-                f"{path} is no directory of the queue",
-                f"mv '{path}' '{root.parent}/'; patchq fsck --repair",
-            )
-        elif not os.access(path, os.R_OK | os.X_OK):
-            yield Finding(
-                "queue.there",
-                "fatal",
-                f"{path} cannot be entered by the user that runs this",
-                f"chmod u+rwx '{path}'",
-            )
-    if names := [name for name in PUBLIC if root / name not in there]:
-        yield Finding(
-            "queue.there",
-            "todo",
-            f"{root} is not a queue: {', '.join(names)} missing",
-            "make it: patchq init",
-        )
+# ---------------------------------------------------------------- the tables
 
 
-def _device(place: Place) -> Iterator[Finding]:
-    root, gitdir = place.queue, place.repo.commondir
-    if len({os.lstat(root / name).st_dev for name in PUBLIC}) > 1:
-        yield Finding(
-            "queue.device",
-            "fatal",
-            "the queue's directories are on different file systems, so nothing can be renamed from "
-            "one to the other",
-            "put inbox/, active/, done/ and rejected/ on one file system",
-        )
-    elif root.stat().st_dev != gitdir.stat().st_dev:
-        yield Finding(
-            "queue.device",
-            "weaker",
-            "queue and repository are on different file systems: each landing waits for two "
-            "flushes in place of one",
-            "set `queue.path` to a place on the repository's file system",
-        )
-
-
-def _network(place: Place) -> Iterator[Finding]:
-    try:
-        spool.refuse_network(place.queue)
-    except UsageError as fault:
-        level: Level = "weaker" if place.config.queue.network_disk else "fatal"
-        yield Finding("queue.network", level, fault.message, fault.hint)
-
-
-def _leases(place: Place) -> Iterator[Finding]:
-    if sys.platform != "linux":
-        return
-    with suppress(OSError), TemporaryFile(dir=place.queue / "inbox", suffix=".tmp") as file:
-        if being_written(file.fileno()) is None:
-            yield Finding(
-                "queue.leases",
-                "weaker",
-                "this file system gives no leases: a file that is written in place counts as "
-                "complete once it was quiet for `queue.settle_seconds`",
-                "have agents rename complete files into the inbox",
-            )
-
-
-def _watch(place: Place) -> Iterator[Finding]:
-    bell = Doorbell(place.queue / "inbox", place.config.queue.watch, 1.0)
-    bell.close()
-    if bell.warning:
-        yield Finding(
-            "queue.inotify",
-            "weaker",
-            bell.warning,
-            "sysctl -w fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288",
-        )
-
-
-def _daemon(place: Place) -> Iterator[Finding]:
-    if owner := lock_owner(place.queue):
-        yield Finding(
-            "daemon", "ok", f"process {owner.pid} on {owner.host} since {moment(owner.since)}"
-        )
-
-
-def _claims(place: Place) -> Iterator[Finding]:
-    rows = store.ask(place.queue, _OPEN)
-    claims = [row for row in rows if row[1] == "claimed"]
-    before = time.time() - _STUCK_SECONDS
-    old = [row for row in claims if (spool.claimed(row[0]) or before) < before]
-    if claims and lock_owner(place.queue) is None:
-        yield Finding(
-            "queue.claims",
-            "weaker",
-            f"{len(claims)} responses were being worked on when patchq last ended",
-            "start `patchq watch` or `patchq run`, which gives each its verdict",
-        )
-    elif old:
-        yield Finding(
-            "queue.claims",
-            "todo",
-            f"{len(old)} responses were claimed over an hour ago and have no verdict yet",
-            "see the log; `patchq stop`, then `patchq watch` begins anew",
-        )
-    for _, _, deaths, name, _ in claims:
-        if deaths > 1:
-            yield Finding(
-                "queue.deadly",
-                "todo",
-                f"{deaths} processes ended while they decided on {os.fsdecode(name)}",
-                "see the log, and `dmesg`, for what ended them; the next `patchq run`, or daemon, "
-                f"tries it again, and holds it after {MOST_DEATHS} times",
-            )
-    for report in (spool.report(data) for *_, data in rows if data):
-        if report and report.state == "held" and (code := waits_for_mending(report)):
-            problem = report.problems[-1]
-            yield Finding(
-                code,
-                "todo",
-                f"change {report.id} is held: {problem.message}",
-                f"{_CURES.get(code) or problem.hint}; then `patchq retry {report.id}`",
-            )
-
-
-QUEUE_CHECKS = (
-    Check("queue.there", lambda _: (), "the queue is there"),
-    Check("queue.device", _device, "queue and repository are on one file system"),
-    Check("queue.network", _network),
-    Check(
-        "queue.works",
-        lambda it: try_out("queue.works", it.queue, it.queue / "inbox", it.queue / "active"),
-        "files can be written, linked and renamed in the queue",
-    ),
-    Check("queue.leases", _leases),
-    Check(
-        "queue.space",
-        lambda place: space(place.repo.commondir, place.queue),
-        "there is room on the disk",
-    ),
-    Check("queue.inotify", _watch, "the inbox can be watched"),
-    Check("daemon", _daemon, "no daemon runs; responses wait until one does",
-          cure="patchq fsck --repair"),
-    Check("queue.store", _claims),
-    Check("daemon.ended", lambda place: ended(place.queue)),
-    Check("troubles", lambda place: noted(place.queue, place.config)),
-)  # fmt: skip
 _CHECKS = (
+    Check("repository.format", lambda _: (), "the repository can be opened"),
+    Check("repository.target", _target, "the target has commits"),
+    Check("git.signing", _signing, level="todo"),
+    Check(
+        "repository.links",
+        lambda it: _try_out("repository.links", it.repo.commondir, it.repo.commondir),
+        "hard links and renames work in the git directory",
+    ),
+    Check("repository.locks", _locks, "no lock of another program is in the way"),
+    Check(
+        "repository.worktrees",
+        lambda it: () if it.config.landing.remote else work_trees(it.repo),
+        "every work tree can be seen and written",
+    ),
+    Check("landing.remote", _remote, level="todo"),
     Check("cluster.database", _cluster),
     Check("system.kind", lambda _: of_any_machine()),
-    Check("system.clock", _clock, "the clock is not behind the newest commit", level="ok"),
     Check("forge.token", _forge, level="todo"),
     Check("hooks.commands", _hooks, "every hook can start"),
     Check("hooks.sandbox", _sandbox, "hooks run without home, other repositories and network"),
+)
+QUEUE_CHECKS = (
+    Check("queue.there", lambda _: (), "the queue is there"),
+    Check("queue.network", _network),
+    Check(
+        "queue.works",
+        lambda it: _try_out("queue.works", it.queue / "inbox", it.queue / "active"),
+        "files can be written, linked and renamed in the queue",
+    ),
+    Check(
+        "queue.space",
+        lambda it: space(it.repo.commondir, it.queue),
+        "there is room on the disk",
+    ),
+    Check("daemon", _daemon, "no daemon runs; responses wait until one does"),
+    Check("queue.store", _held),
+    Check("daemon.ended", lambda it: ended(it.queue)),
+    Check("troubles", lambda it: noted(it.queue, it.config)),
 )
 
 
 def findings(place: Place) -> Iterator[Finding]:
     """Yield what is found; a queue that is not there is not looked into."""
-    absent = list(missing(place))
-    for check in (*repository.CHECKS, *(() if absent else QUEUE_CHECKS), *_CHECKS):
+    absent = list(_missing(place))
+    for check in (*_CHECKS, *(() if absent else QUEUE_CHECKS)):
         yield from check.findings(place)
     yield from absent

@@ -4,19 +4,15 @@ Damage is found by looking, whatever caused it.  A response is never deleted: on
 goes back to the inbox.  Nothing is made up: what neither report nor git knows stays damage, with
 what a person can do.
 
-A careless script, a bad restore or a power cut leaves directories, links and empty refs where plain
-files belong.  These hide what is behind them, so they are found and moved to `damaged/` first.
+A power cut leaves empty refs.  These hide what is behind them, so they are mended first.
 """
 
 from __future__ import annotations
 
 import os
-import stat
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from glob import escape
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -24,28 +20,23 @@ from msgspec.structs import replace
 from patchq.gate.errors import Fault, RepositoryFault, Unreachable
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.refs import ref_names, ref_value
-from patchq.gate.land import reports
 from patchq.gate.pipeline import history, notes, taken_back
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool, store
 from patchq.gate.queue.engine import StoreQueue, store_queue
-from patchq.gate.queue.inbox import IGNORED_SUFFIXES
 from patchq.gate.queue.lock import Lock
-from patchq.gate.queue.spool import PAGE, PUBLIC, REPORT
-from patchq.gate.queue.store import LOCKS, LOST, REPAIR, STORE, UNREAD
+from patchq.gate.queue.spool import PAGE, REPORT
+from patchq.gate.queue.store import LOST, REPAIR, STORE, UNREAD
 from patchq.gate.report.schema import LANDED, NOTED, Report, waits_for_its_agent
 from patchq.gate.review import from_git
 from patchq.gate.service.check import Finding
 
-_ROUNDS = 5  # a repair may show more: a report that was rebuilt has a note
-_OLD_SECONDS = 3600.0
-_TEMPORARY = ("*/*.tmp", "*.tmp", "inbox/.*.tmp")
+_ROUNDS = 3  # a repair may show more: a report that was rebuilt has a note
 
 
 def check(session: Session) -> list[Finding]:
     """Return all damage that can be seen; what cannot be read hides the rest."""
-    unreadable = [*_entries(session.queue_root)] or [*_refs(session)]
-    return unreadable or [*_batches(session, store_queue(session.queue))]
+    return [*_refs(session)] or [*_batches(session, store_queue(session.queue))]
 
 
 def repair(session: Session) -> list[Finding]:
@@ -53,9 +44,6 @@ def repair(session: Session) -> list[Finding]:
 
     The queue's lock is taken, and kept.
     """
-    for finding in _entries(session.queue_root):
-        if finding.repair and finding.where.endswith("/lock"):
-            finding.repair()
     session.queue.acquire()
     failed: dict[object, Finding] = {}
     for _ in range(_ROUNDS):
@@ -100,35 +88,13 @@ def enter_history(session: Session) -> None:
     queue.store.remember(UNREAD, "")
 
 
-# ---------------------------------------------------------------- entries and refs
-
-
-def _entries(root: Path) -> Iterator[Finding]:
-    for folder in (root, *(root / name for name in PUBLIC)):
-        is_folder = folder.is_dir() and not folder.is_symlink()
-        if os.path.lexists(folder) and not is_folder:
-            yield _foreign(root, folder, "directory")
-        for path in sorted(folder.iterdir()) if is_folder else ():
-            own = folder == root and path.name in (STORE, LOCKS, "lock")
-            page = folder.name in PUBLIC[1:] and path.name.endswith((REPORT, PAGE))
-            if (own or page) and not stat.S_ISREG(path.lstat().st_mode):
-                yield _foreign(root, path, "file")
-
-
-def _foreign(root: Path, path: Path, kind: str) -> Finding:
-    message, aside = f"this is something else than a {kind}", partial(spool.set_aside, root, path)
-    return Finding("entry.foreign", "todo", message, None, str(path), aside)
+# ---------------------------------------------------------------- refs
 
 
 def _refs(session: Session) -> Iterator[Finding]:
     commondir = session.repo.commondir
-    try:
-        prefixes = (records.BRANCHES, records.OWN, "refs/notes/")
-        names = [name for prefix in prefixes for name in ref_names(commondir, prefix)]
-    except RepositoryFault as fault:
-        cure = "correct the line, or remove it once you know which ref it was"
-        yield Finding("ref.packed", "todo", fault.message, cure, str(commondir / "packed-refs"))
-        return
+    prefixes = (records.BRANCHES, records.OWN, "refs/notes/")
+    names = [name for prefix in prefixes for name in ref_names(commondir, prefix)]
     for name in names:
         oid, why = _value(commondir, name)
         ours = not name.startswith("refs/notes/") or name == records.NOTES
@@ -190,7 +156,6 @@ def _batches(session: Session, queue: StoreQueue) -> Iterator[Finding]:
     # In a cluster the database and the remote's trailers are the record, and workers follow them.
     if not session.config.has_cluster:
         yield from _unknown(session, queue)
-        yield from _outdated(session)
         yield from _notes(session, known)
 
 
@@ -211,9 +176,7 @@ def _files(session: Session, queue: StoreQueue) -> Iterator[Finding]:
     for path in (path for name in ("done", "rejected") for path in sorted((root / name).iterdir())):
         end = next((end for end in (REPORT, PAGE) if path.name.endswith(end)), "")
         id = path.name.removesuffix(end) if end else path.stem
-        if path in known or path.suffix == ".tmp":
-            continue
-        if not queue.knows(id):
+        if path not in known and path.suffix != ".tmp" and not queue.knows(id):
             yield Finding(
                 "file.unknown",
                 "todo",
@@ -222,18 +185,6 @@ def _files(session: Session, queue: StoreQueue) -> Iterator[Finding]:
                 str(path),
                 partial(_enter, session, queue, id, path),
             )
-        elif end:
-            yield Finding(
-                "file.foreign",
-                "todo",
-                "the store has no such report of the change",
-                None,
-                str(path),
-                partial(spool.set_aside, root, path),
-            )
-    for path in (path for glob in _TEMPORARY for path in root.glob(glob)):
-        if time.time() - path.lstat().st_mtime > _OLD_SECONDS:
-            yield Finding("scrap", "todo", "an unfinished file", None, str(path), path.unlink)
 
 
 def _enter(session: Session, queue: StoreQueue, id: str, path: Path) -> None:
@@ -246,25 +197,19 @@ def _enter(session: Session, queue: StoreQueue, id: str, path: Path) -> None:
     if found := queue.outbox.published_as(path.with_name(id + REPORT)):
         queue.restore(found.report, found.body, found.ended)
     elif known := from_git.reports(session, [id]):
-        there = (each for each in path.parent.glob(f"{escape(id)}.*") if each.stem == id)
-        body = next((each for each in there if each.is_file() and not each.is_symlink()), None)
-        _restore(queue, known[id][0], body)
+        _restore(queue, known[id][0])
     elif path.name.endswith((REPORT, PAGE)):
         spool.set_aside(queue.root, path)
     else:
-        target = queue.root / "inbox" / (path.name + ".txt" * path.name.endswith(IGNORED_SUFFIXES))
+        target = queue.root / "inbox" / path.name
         while os.path.lexists(target):
             target = target.with_name(f"again-{target.name}")
         path.rename(target)
 
 
-def _restore(queue: StoreQueue, report: Report, body: Path | None = None) -> None:
-    data = body.read_bytes() if body else None
-    if body and data is not None:
-        source = replace(report.source, name=body.name, bytes=len(data))
-        report = replace(report, source=source)
+def _restore(queue: StoreQueue, report: Report) -> None:
     if not queue.knows(report.id):
-        queue.restore(report, data)
+        queue.restore(report, None)
 
 
 def _commits(session: Session, known: list[Report]) -> Iterator[Finding]:
@@ -281,16 +226,14 @@ def _commits(session: Session, known: list[Report]) -> Iterator[Finding]:
             continue
         if session.repo.resolve_commit(report.commit):
             yield from _gone(session, report)
-            continue
-        other = history.successor(report, session.repo, tip)
-        yield Finding(
-            "commit.missing",
-            "todo",
-            f"commit {report.commit} of {report.target} is not in the repository",
-            "fetch it from a clone, or `git fsck --lost-found`; or send the response again",
-            report.id,
-            partial(_repoint, session, report, other) if other else None,
-        )
+        elif history.successor(report, session.repo, tip) is None:
+            yield Finding(
+                "commit.missing",
+                "todo",
+                f"commit {report.commit} of {report.target} is not in the repository",
+                "fetch it from a clone, or `git fsck --lost-found`; or send the response again",
+                report.id,
+            )
 
 
 def _gone(session: Session, report: Report) -> Iterator[Finding]:
@@ -298,11 +241,6 @@ def _gone(session: Session, report: Report) -> Iterator[Finding]:
     if now.state == "reverted":
         message = f"its report says {report.state}, and {now.note}"
         yield Finding("commit.gone", "todo", message, f"patchq retry {report.id}", report.id)
-
-
-def _repoint(session: Session, report: Report, commit: str) -> None:
-    now = replace(report, commit=commit, tree=session.repo.tree(commit).root)
-    session.queue.rewrite(now)
 
 
 def _marks(session: Session, proposals: list[Report]) -> Iterator[Finding]:
@@ -332,21 +270,6 @@ def _unknown(session: Session, queue: StoreQueue) -> Iterator[Finding]:
                 None,
                 id,
                 partial(_restore, queue, report),
-            )
-
-
-def _outdated(session: Session) -> Iterator[Finding]:
-    for report in history.waiting(session):
-        now = history.observe(session, report)
-        if now.state != "proposed":
-            note = f" ({now.note})" if now.note else ""
-            yield Finding(
-                "state.outdated",
-                "todo",
-                f"its report says {report.state}, and it is {now.state}{note}",
-                None,
-                report.id,
-                partial(reports.reconcile, session),
             )
 
 
