@@ -171,13 +171,6 @@ class Write(Struct, frozen=True):
     quoting: bool = False
 
 
-class Delta(Struct, frozen=True):
-    """A binary change of a file: git's instructions, and their result's id."""
-
-    data: bytes
-    after: str
-
-
 class WriteBytes(Struct, frozen=True):
     """Make the file hold `data`.
 
@@ -186,7 +179,7 @@ class WriteBytes(Struct, frozen=True):
     `turned`, a file was there before that, or a link before a file.
     """
 
-    data: bytes | Delta
+    data: bytes
     before: str | None
     executable: bool = False
     link: bool = False

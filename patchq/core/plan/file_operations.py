@@ -16,7 +16,7 @@ from patchq.core.plan.files import File, Files, clash, collision
 from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.resolve.ladder import Found, Rewrite, resolve
 from patchq.core.resolve.levels import quoted_lines
-from patchq.core.text.binary_patch import BadDelta, blob_id, patched
+from patchq.core.text.binary_patch import blob_id
 from patchq.core.text.lines import Text
 from patchq.core.text.quote import decode
 
@@ -162,7 +162,7 @@ class FileOperations:
             return self._put_new(edit, op)
         file = files.of_base(path, link=op.from_link)
         before = file.before or b""
-        if blob_id(before) == _id_of(op) and not op.turned:
+        if before == op.data and not op.turned:
             return False
         if blob_id(before) != op.before:
             raise EditRefused(
@@ -174,7 +174,7 @@ class FileOperations:
                     path=path,
                 )
             )
-        file.stated = self._bytes(edit, op, before)
+        file.stated = op.data
         file.link = op.link
         if op.turned:
             file.executable = op.executable
@@ -186,35 +186,15 @@ class FileOperations:
         path, files = edit.path, self._files
         entry = files.check_new(path)
         there = None if entry is None else self._tree.read(path)
-        data = self._bytes(edit, op, b"")
-        if there == data and not op.link:
+        if there == op.data and not op.link:
             return False
         if there is not None:
             raise _exists(path, f"{path} exists")
-        file = File(path, Text(data), None, op.executable, link=op.link, stated=data)
+        file = File(path, Text(op.data), None, op.executable, link=op.link, stated=op.data)
         file.by["made"] = edit.id
         file.edits.append(edit.id)
         files.place(file, path)
         return True
-
-    def _bytes(self, edit: Edit, op: WriteBytes, there: bytes) -> bytes:
-        """Return the file's new bytes; raises `EditRefused` for a delta of other bytes."""
-        if isinstance(op.data, bytes):
-            return op.data
-        try:
-            data = patched(there, op.data.data, self._rules.file_bytes)
-            if blob_id(data) != op.data.after:
-                raise BadDelta("it makes other bytes than `index` names")
-        except BadDelta as bad:
-            raise EditRefused(
-                ErrorProblem(
-                    "response.unreadable_edit",
-                    f"the `delta` of edit {edit.id} cannot be applied to {edit.path}: {bad}",
-                    "make the diff anew, or hand the commit in with `patchq submit --branch`",
-                    path=edit.path,
-                )
-            ) from None
-        return data
 
     def set_mode(self, edit: Edit, op: SetMode) -> bool:
         """Set the file's executable bit; return True if that changes anything.
@@ -270,10 +250,6 @@ class FileOperations:
             return not text.lines and not quote
         found = resolve(text, Replace(quote, ""), self._rules.levels)
         return isinstance(found, Found) and (found.start, found.end) == (0, len(text.lines))
-
-
-def _id_of(op: WriteBytes) -> str:
-    return blob_id(op.data) if isinstance(op.data, bytes) else op.data.after
 
 
 def _exists(path: str, message: str, there: bytes = b"") -> EditRefused:

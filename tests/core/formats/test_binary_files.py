@@ -35,7 +35,7 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
-RENAMED = "mkdir dir; git mv x.bin dir/z.bin; printf end >> dir/z.bin"
+RENAMED = "mkdir dir; git mv y.bin dir/z.bin; printf end >> dir/z.bin"
 CHANGES = {
     "deleted": "rm x.bin y.bin",
     "a deleted program": "rm tool",
@@ -46,7 +46,7 @@ CHANGES = {
     "emptied": "> x.bin; > y.bin",
     "filled": "printf '\\0\\1\\2' > empty",
     "made, empty": "> new",
-    "all at once": f"{RENAMED}; printf '\\0three' > y.bin; cp tool new; echo b > a.txt; rm tool",
+    "all at once": f"{RENAMED}; printf '\\0three' > x.bin; cp tool new; echo b > a.txt; rm tool",
 }
 
 
@@ -66,6 +66,15 @@ def test_a_diff_of_bytes_is_read(repo: Path, script: str) -> None:
     told = report(repo / ".patchq", "x")
     assert (told["state"], told["problems"]) == ("applied", [])
     assert git("diff", "main", "work", cwd=repo) == ""
+
+
+def test_a_delta_is_refused_with_what_to_send(repo: Path) -> None:
+    diff = change(repo, "printf end >> x.bin")
+    assert "\ndelta " in diff
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\n---\n{diff}", code=1)
+    (problem,) = report(repo / ".patchq", "x")["problems"]
+    assert problem["code"] == "response.unreadable_edit"
+    assert "patchq submit --branch" in problem["hint"]
 
 
 def test_a_file_that_is_another_by_now_is_not_deleted(repo: Path) -> None:

@@ -34,7 +34,6 @@ from patchq.core.model.ops import (
     DIFF,
     Create,
     DeleteFile,
-    Delta,
     Op,
     PatchHunk,
     Rename,
@@ -321,18 +320,17 @@ class FileReader:
     # ------------------------------------------------------------ bytes
 
     def _bytes(self, headers: FileHeaders) -> int:
-        """Read a file's bytes, `literal` or by `delta`, and return the index behind them.
+        """Read a file's bytes, and return the index behind them.
 
         What git writes below them for the way back says nothing.
         """
         region, lines, first = self.region, self.region.lines, headers.end + 1
         stated = _BYTES.fullmatch(lines[first]) if first < len(lines) else None
         ids = _IDS.fullmatch(headers.extended.get("index", ""))
-        if stated is None or ids is None:
+        if stated is None or ids is None or stated[1] == "delta":
             raise region.unreadable(
                 headers.end,
-                "expected a binary file as a `literal` or `delta` below an `index` line with two "
-                "whole ids",
+                "expected a binary file as a `literal` below an `index` line with two whole ids",
                 "hand the commit in with `patchq submit --branch` or `--range`",
             )
         end = _to_blank(lines, first + 1)
@@ -341,16 +339,14 @@ class FileReader:
             raise region.unreadable(headers.end, f"more than {_MOST_BYTES} bytes of binary files")
         data = binary_patch.decode(lines[first + 1 : end], int(stated[2]))
         found = _NO_ID if headers.deletes and not data else binary_patch.blob_id(data or b"")
-        if data is None or (stated[1] == "literal" and found != ids[2]):
+        if data is None or found != ids[2]:
             raise region.missing(headers.end, "these are not the bytes that `index` names", end)
         if end + 1 < len(lines) and _BYTES.fullmatch(lines[end + 1]):
             end = _to_blank(lines, end + 2)
-        self._add_bytes(headers, data if stated[1] == "literal" else Delta(data, ids[2]), ids, end)
+        self._add_bytes(headers, data, ids, end)
         return end
 
-    def _add_bytes(
-        self, headers: FileHeaders, data: bytes | Delta, ids: re.Match[str], end: int
-    ) -> None:
+    def _add_bytes(self, headers: FileHeaders, data: bytes, ids: re.Match[str], end: int) -> None:
         mode, extended = headers.mode or ids[3], headers.extended
         link, was_link = (one == _LINK for one in (mode, extended.get("old mode") or ids[3]))
         if headers.deletes:
