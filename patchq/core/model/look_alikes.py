@@ -14,7 +14,7 @@ from __future__ import annotations
 import unicodedata
 from functools import lru_cache
 
-from patchq.core.model.names import MAX_PATH_BYTES, collision_key
+from patchq.core.model.names import collision_key
 
 _SHAPES = (
     ("ЗӠАВСЕԌНЈКМОРЅТѴԜХУҮаЬсԁеҽһіꙇӏјІӀорԛѕѵѡԝхуү",
@@ -63,44 +63,6 @@ def _plain(name: str) -> str:
     return unicodedata.normalize("NFKC", "".join(shown)).translate(_LIKE)
 
 
-def told_apart(one: str, other: str) -> tuple[str, str]:
-    """Return two names, with differing characters that look alike written out.
-
-    They are written as in `\\u0430`.
-    """
-    if (one.isascii() and other.isascii()) or max(len(one), len(other)) > MAX_PATH_BYTES:
-        return one, other
-    from difflib import SequenceMatcher
-
-    shown: tuple[list[str], list[str]] = ([], [])
-    for what, a0, a1, b0, b1 in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-        parts = one[a0:a1], other[b0:b1]
-        alike = what != "equal" and _look_alike(*parts)
-        for out, part in zip(shown, parts, strict=True):
-            out.append("".join(map(_written_out, part)) if alike else part)
-    return "".join(shown[0]), "".join(shown[1])
-
-
-def _look_alike(one: str, other: str) -> bool:
-    one, other = (
-        "".join(c for c in unicodedata.normalize("NFC", text) if unicodedata.category(c) != "Cf")
-        for text in (one, other)
-    )
-    mine, others = look(one), look(other)
-    if mine[2] == others[2] or (mine[0] != others[0] and mine[1] == others[1]):
-        return True
-    pairs = [*zip(one, other, strict=False)]
-    return len(one) == len(other) and all(a == b or _kind(a) != _kind(b) for a, b in pairs)
-
-
-def _kind(character: str) -> str:
-    """Return a letter's script, or any other character itself."""
-    name = unicodedata.name(character, "")
-    return name.partition(" ")[0] if character.isalpha() else character
-
-
-def _written_out(character: str) -> str:
-    code = ord(character)
-    if code < 0x7F:
-        return character
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+def written_out(name: str) -> str:
+    r"""Return a name with its letters beyond ASCII as in `\u0430`."""
+    return name if name.isascii() else ascii(name)[1:-1]

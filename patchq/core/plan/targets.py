@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from unicodedata import normalize
+from unicodedata import is_normalized, normalize
 
 from msgspec import Struct
 
-from patchq.core.model.look_alikes import look, told_apart
+from patchq.core.model.look_alikes import look, written_out
 from patchq.core.model.names import check_path, collision_key, nearest
 from patchq.core.model.values import (
     Candidate,
@@ -76,7 +76,7 @@ def check_spelling(path: str, rules: PlanRules, *, exists: bool) -> None:
     """Raise `EditRefused` for a path that is outside, malformed or denied."""
     if flaw := check_path(path, exists=exists):
         astray = rules.astray(path) if path.startswith("/") else None
-        shown = repr(path).replace(path, told_apart(path, normalize("NFC", path))[0])
+        shown = repr(path) if is_normalized("NFC", path) else ascii(path)
         raise _refusal(flaw.code, path, f"the path {shown} {astray or flaw.reason}", _spelled(path))
     if reason := rules.denied(path):
         raise _refusal(
@@ -107,11 +107,9 @@ def existing(
     if entry is None:
         _check_ancestors(tree, path)
         likely = likely_path(tree, path) if suggests else None
-        named, hint = path, "list the files and name one of them"
-        if likely:
-            named, apart = told_apart(path, likely)
-            more = f" (written out: {apart})" if apart != likely else ""
-            hint = f"did you mean {likely}?{more}"
+        hint = f"did you mean {likely}?" if likely else "list the files and name one of them"
+        alike = likely is not None and not set(look(path)).isdisjoint(look(likely))
+        named = written_out(path) if alike else path
         raise _refusal("path.not_found", path, f"there is no file {named} in the base", hint)
     _check_kind(tree, path, entry, link=link)
     return tree.read(path), entry
@@ -326,7 +324,7 @@ def _look_alike_refusal(
     path: str, name: str, other: str, hint: str, which: str = ""
 ) -> EditRefused:
     same = "/".join(name.split("/")[: other.count("/") + 1])
-    one, two = told_apart(same, other)
+    one, two = written_out(same), written_out(other)
     if collision_key(same) == collision_key(other):
         how = f"differs from {two}{which} only in case or in how its letters are composed"
     else:

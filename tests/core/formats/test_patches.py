@@ -134,8 +134,8 @@ BROKEN = {
         UNREADABLE, 3),
     "a binary patch with short ids": (bytes_of(b"\0", ids="1..2"), UNREADABLE, 3),
     "a binary patch of other bytes": (bytes_of(b"\0", ids=f"{SHA}..{SHA}"), UNREADABLE, 3),
-    "a delta that is cut": (
-        git("a/x b/x", f"index {SHA}..{SHA}", "GIT binary patch", "delta 1", "IcmZP"), TRUNCATED,
+    "bytes that are cut": (
+        git("a/x b/x", f"index {SHA}..{SHA}", "GIT binary patch", "literal 1", "IcmZP"), TRUNCATED,
         3),
     "a copy": (git("a/a.py b/n", "copy from a.py", "copy to n"), UNREADABLE, 1),
     "a link": (git("a/n b/n", "new file mode 120000") + HEADS + HUNK, UNREADABLE, 1),

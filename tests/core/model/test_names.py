@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.core.model.look_alikes import told_apart
 from patchq.core.model.names import (
     batch_id,
     check_path,
@@ -130,27 +129,6 @@ def test_nearest_suggests_only_what_is_near() -> None:
     assert nearest("Tagret", ["mode", "model", "target"]) == "target"
     assert nearest("zzz", ["mode", "model", "target"]) is None
     assert nearest("x", []) is None
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "shown"),
-    [
-        ("src/a.py", "src/\u0430.py", ("src/a.py", "src/\\u0430.py")),
-        ("caf\u00e9", "cafe\u0301", ("caf\\u00e9", "cafe\\u0301")),
-        ("a\u200bb", "ab", ("a\\u200bb", "ab")), ("a\u00a0b", "a b", ("a\\u00a0b", "a b")),
-        ("a\u2011b", "a-b", ("a\\u2011b", "a-b")), ("\uff41.py", "a.py", ("\\uff41.py", "a.py")),
-        ("\U0001d41a", "a", ("\\U0001d41a", "a")),
-        ("cafe.py", "caf\u00e9.py", ("cafe.py", "caf\u00e9.py")),
-        ("r\u00e9sum\u00e9/a.py", "r\u00e9sum\u00e9/b.py",
-            ("r\u00e9sum\u00e9/a.py", "r\u00e9sum\u00e9/b.py")),
-        ("Src/a.py", "src/a.py", ("Src/a.py", "src/a.py")),
-        ("\u4e2d.py", "\u6587.py", ("\u4e2d.py", "\u6587.py")),
-        ("a" * 5000, "\u0430" * 5000, ("a" * 5000, "\u0430" * 5000)),
-    ],
-)  # fmt: skip
-def test_names_that_look_alike_are_told_apart(one: str, other: str, shown: tuple[str, str]) -> None:
-    assert told_apart(one, other) == shown
-    assert told_apart(other, one) == shown[::-1]
 
 
 # ---------------------------------------------------------------- predicates over paragraphs
