@@ -44,18 +44,10 @@ class Listing:
     `whole` is true if no path is left out, `damaged` if some could not be read.
     """
 
-    def __init__(
-        self,
-        names: PathIndex,
-        whole: bool,
-        damaged: bool = False,
-        contents: dict[str, bytes] | None = None,
-    ) -> None:
+    def __init__(self, names: PathIndex, whole: bool, damaged: bool = False) -> None:
         self.names = names
         self.whole = whole
         self.damaged = damaged
-        # Files of it that were read to look for lines; of how many, the reader decides.
-        self.contents = contents or {}
 
     @classmethod
     def of(cls, paths: Iterator[str], most: int = MOST_LISTED) -> Listing:
@@ -76,13 +68,12 @@ class Listing:
 
         `gone` are the files removed or changed, `come` those added or changed.
         """
-        contents = {path: data for path, data in self.contents.items() if path not in gone}
         if set(gone) == set(come):
-            return Listing(self.names, self.whole, contents=contents)
+            return Listing(self.names, self.whole)
         last = "" if self.whole or not self.paths else self.paths[-1]
         inside = (path for path in come if self.whole or path <= last)
         names = PathIndex(sorted({*self.paths}.difference(gone).union(inside)))
-        return Listing(names, self.whole, contents=contents)
+        return Listing(names, self.whole)
 
     @property
     def paths(self) -> list[str]:
@@ -105,10 +96,10 @@ class Listing:
             yield self.paths[known]
             at = text.find(end, at + 1)
 
-    def has(self, path: str, most: int = MOST_LISTED) -> bool:
-        """Return whether it is one of the first `most`."""
+    def has(self, path: str) -> bool:
+        """Return whether it is listed."""
         at = bisect_left(self.paths, path)
-        return at < most and self.paths[at : at + 1] == [path]
+        return self.paths[at : at + 1] == [path]
 
     def near(self, path: str, most: int) -> list[str]:
         """Return the paths beside the place that a path would have among them."""

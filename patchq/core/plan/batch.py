@@ -46,7 +46,7 @@ from patchq.core.plan.targets import EditRefused, PlanRules, check_text
 from patchq.core.resolve import hunks, refusals
 from patchq.core.resolve.ladder import Found, Missed
 from patchq.core.resolve.match import Hints, PartOp, match, present
-from patchq.core.resolve.nearest import Effort, Elsewhere, Sweep
+from patchq.core.resolve.nearest import Effort, Elsewhere
 from patchq.core.text.lines import Text
 
 _MOST_SUGGESTED = 50  # for so many wrong paths of a batch a better one is looked for
@@ -364,7 +364,7 @@ class _Batch:
         if not self.diagnosed:
             return EditRefused(ErrorProblem("match.none", f"edit {edit.id} has no certain place"))
 
-        def search(lines: bytes) -> Sweep:
+        def search(lines: bytes) -> str | None:
             own = (other.origin or other.path for other in self.files)
             return self.elsewhere.search(lines, file.origin or file.path, own)
 

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from weakref import WeakKeyDictionary
 
-from msgspec import Struct
-
-from patchq.core.model.listing import Listing, Unreadable
+from patchq.core.model.listing import Unreadable
 from patchq.core.model.values import Tree
 from patchq.core.resolve.levels import Lines
 from patchq.core.text.lines import Text
@@ -36,20 +35,12 @@ class Effort:
     """A budget of steps."""
 
     left: int = STEPS
-    paid: set[Hashable] = field(default_factory=set)
 
     def spend(self, steps: int) -> bool:
         """Take `steps` from the budget; return True if any were left."""
         some = self.left > 0
         self.left -= steps
         return some
-
-    def spend_once(self, key: Hashable, steps: int) -> bool:
-        """Take the steps of work whose result is kept, once; return True if any were left."""
-        if key not in self.paid:
-            self.paid.add(key)
-            return self.spend(steps)
-        return self.left > 0
 
 
 _WORD = re.compile(rb"[\w\x80-\xff]+|[^\w\s\x80-\xff]+")
@@ -74,9 +65,9 @@ def nearest_places(text: Text, quote: Lines, effort: Effort) -> list[int]:
 
     There are two if they are close, none if nothing is similar.
     """
-    if not effort.spend_once(text, _PER_LINE * len(text.contents)):
-        return []
     if text not in _INDICES:
+        if not effort.spend(_PER_LINE * len(text.contents)):
+            return []
         _INDICES[text] = _index(text)
     index, votes, most = _INDICES[text], Counter[int](), 0.0
     for j, line in enumerate(quote):
@@ -141,19 +132,7 @@ def _words(line: bytes) -> set[bytes]:
 _MOST_FILES = 1000
 # A repository may be large and a batch may hold many wrong quotes: so far one is looked for.
 _MOST_BYTES = 16 << 20
-_PER_FILE = 8
-
-
-class Sweep(Struct, frozen=True):
-    """Result of a search for lines in other files.
-
-    `path` is None if no file has them.  `everywhere`: all files were searched; else `reach` says,
-    as the end of a clause, how many.
-    """
-
-    path: str | None = None
-    everywhere: bool = False
-    reach: str = "; other files were not searched for it"
+_PER_FILE = 4000  # looking for a file takes as long as searching so many bytes
 
 
 class Elsewhere:
@@ -162,42 +141,28 @@ class Elsewhere:
     def __init__(self, tree: Tree, effort: Effort) -> None:
         self._tree = tree
         self._effort = effort
-        self._own: dict[str, bytes] = {}
+        self._read: dict[str, bytes] = {}
 
-    def search(self, lines: bytes, but: str, own: Iterable[str]) -> Sweep:
+    def search(self, lines: bytes, but: str, own: Iterable[str]) -> str | None:
         """Return another file that holds `lines`; the batch's `own` files come first."""
-        if self._effort.left <= 0:
-            return Sweep()
-        listing = self._tree.listing()
-        everywhere = listing.whole and len(listing.paths) <= _MOST_FILES
-        found, files, left = None, 0, _MOST_BYTES
-        for path in islice(dict.fromkeys([*own, *listing.paths[:_MOST_FILES]]), _MOST_FILES):
-            if path == but:
-                continue
-            data = self._content(path, listing) if left > 0 else None
-            everywhere &= data is not None
-            if data is None:
-                continue
-            files, left = files + 1, left - len(data)
-            if _hold_lines(data, lines):
-                found = path
+        found, left = None, _MOST_BYTES if self._effort.left > 0 else 0
+        paths = self._tree.listing().paths[:_MOST_FILES] if left else []
+        for path in islice(dict.fromkeys([*own, *paths]), _MOST_FILES):
+            if found or left <= 0:
                 break
-        self._effort.spend(_PER_FILE * files + (_MOST_BYTES - left) // BYTES_A_STEP)
-        if found or everywhere:
-            return Sweep(found, everywhere, "")
-        return Sweep(reach=f"; only {files:,} other files were searched for it")
+            data = self._content(path)
+            left -= len(data) + _PER_FILE
+            found = path if path != but and _hold_lines(data, lines) else None
+        self._effort.spend((_MOST_BYTES - left) // BYTES_A_STEP)
+        return found
 
-    def _content(self, path: str, listing: Listing) -> bytes | None:
-        known = listing.contents if path in listing.contents else self._own
-        if path not in known:
-            try:
-                entry = self._tree.entry(path)
-                data = self._tree.read(path) if entry is not None and entry.kind == "file" else b""
-            except Unreadable:
-                return None
-            known = listing.contents if listing.has(path, _MOST_FILES) else self._own
-            known[path] = data
-        return known[path]
+    def _content(self, path: str) -> bytes:
+        if path not in self._read:
+            entry = self._tree.entry(path)
+            is_file = entry is not None and entry.kind == "file"
+            with suppress(Unreadable):
+                self._read[path] = self._tree.read(path) if is_file else b""
+        return self._read.get(path, b"")
 
 
 def _hold_lines(data: bytes, lines: bytes) -> bool:

@@ -31,7 +31,7 @@ from patchq.core.model.values import Candidate, Edit, Problem
 from patchq.core.resolve import ladder
 from patchq.core.resolve.ladder import Missed
 from patchq.core.resolve.levels import Lines, lines_of, unescape
-from patchq.core.resolve.nearest import BYTES_A_STEP, DOTS, PER_EDIT, Effort, Sweep, nearest_places
+from patchq.core.resolve.nearest import BYTES_A_STEP, DOTS, PER_EDIT, Effort, nearest_places
 from patchq.core.resolve.places import LineRange, Shift, indentation, shifted
 from patchq.core.text.lines import Text
 from patchq.core.text.quote import decode
@@ -42,7 +42,7 @@ _MOST = 20  # so many places, or their lines, a report names
 _FEW = 5
 _BLANKS = str.maketrans({" ": "·", "\t": "→", "\r": "␍", "\u00a0": "⍽"})
 
-Search = Callable[[bytes], Sweep]  # looks for lines in other files
+Search = Callable[[bytes], str | None]  # returns another file that holds the lines
 
 
 class Scene(Struct, frozen=True):
@@ -277,15 +277,11 @@ def _cause(op: Replace, quote: Lines, scene: Scene, places: list[int]) -> tuple[
             return "already applied", "the new lines are in the file already: leave this edit out"
     if len(quote) == 1 and (not quote[0].strip() or quote[0].strip() in text.data):
         return "partial line", "quote whole lines, from their first character to their last"
-    seen = scene.search(b"\n".join(quote).strip()) if scene.search else Sweep()
-    if seen.path is not None:
-        return f"other file: these lines stand in {seen.path}", f"name {seen.path} as the path"
-    if not places and seen.everywhere:
-        return "not in this repository", "read the file again before you quote it"
-    return (
-        f"stale{seen.reach}",
-        "the file has changed or was misremembered: quote the lines shown here",
-    )
+    other = scene.search(b"\n".join(quote).strip()) if scene.search else None
+    if other is not None:
+        return f"other file: these lines stand in {other}", f"name {other} as the path"
+    shown = "quote the lines shown here" if places else "read it again before you quote it"
+    return "stale", f"the file has changed or was misremembered: {shown}"
 
 
 def _loose(lines: Lines) -> Lines:

@@ -59,7 +59,7 @@ def problem(old: str, new: str = "new\n", files: dict[str, str] | None = None) -
         ("def check(self,\tname):\n", "x\n", {}, "whitespace"),
         ("def check(self\n", "x\n", {}, "partial line"),
         ("import os\\n\\nclass Login:\n    def check\n", "x\n", {}, "escaped"),
-        ('say(\\"name\\n\n', "x\n", {}, "not in this repository"),
+        ('say(\\"name\\n\n', "x\n", {}, "stale"),
         ("        if name in self.guests:\n            return True\n", "x\n", {}, "stale"),
         ("class Login:\n    ...\n    def stay(self):\n", "x\n", {}, "elided"),
         ("class Login:\n    # ... existing code ...\n", "x\n", {}, "elided"),
@@ -69,9 +69,9 @@ def problem(old: str, new: str = "new\n", files: dict[str, str] | None = None) -
         ("    def check(self, name):\n        return False\n",
          "            return  None\n        return False\n", {}, "stale"),
         ("def other():\n    pass\n", "x\n", {"g.txt": "def other():\n    pass\n"}, "other file"),
-        ("other = 12\n", "x\n", {"g.txt": "another = 123\n"}, "not in this repository"),
-        ("def other():\n    pass\n", "x\n", {"g.py": "def other():\n"}, "not in this repo"),
-        ("nothing of this kind\n", "x\n", {}, "not in this repository"),
+        ("other = 12\n", "x\n", {"g.txt": "another = 123\n"}, "stale"),
+        ("def other():\n    pass\n", "x\n", {"g.py": "def other():\n"}, "stale"),
+        ("nothing of this kind\n", "x\n", {}, "stale"),
     ],
 )  # fmt: skip
 def test_cause(old: str, new: str, files: dict[str, str], cause: str) -> None:
