@@ -1,8 +1,7 @@
 """The likeliest place of a missed quote, in its file or in another.
 
 Each word of the quote votes for the lines at which the quote would begin if the word were meant
-there.  A word that is rare in the file counts for more; blanks count for nothing. Spelling counts
-only where the file has none of the words, and between places with equal votes.
+there.  A word that is rare in the file counts for more; blanks count for nothing.
 
 Explaining has a budget of steps.  It needs no clock, so that the same response always gets the same
 report; a step is about what comparing two lines takes, and a million of them take well under a
@@ -51,10 +50,7 @@ _LEAST_SHARE = 0.2  # a place with less of the quote's words than this is nothin
 _CLOSE = 0.8  # a second place with this share of the first one's votes is named, too
 _APART = 3  # lines so near are one place
 _LONGEST_LINE = 1000
-_COMPARED = 200  # bytes of a line, where several places have the same votes
-_LEAST_LETTERS = 4
 _PER_LINE = 5  # steps that it takes to index a line
-_PER_SPELLING = 8  # steps that it takes to tell how alike two lines are
 
 # The lines of each word, for the texts that a quote was missed in.
 _INDICES: WeakKeyDictionary[Text, dict[bytes, list[int]]] = WeakKeyDictionary()
@@ -77,44 +73,13 @@ def nearest_places(text: Text, quote: Lines, effort: Effort) -> list[int]:
                 weight = max(len(lines), 1) ** -0.5
                 most += weight
                 votes.update(dict.fromkeys((max(i - j, 0) for i in lines), weight))
-    if not votes:
-        return _likest(text, quote, effort)
     ranked = sorted(votes, key=lambda start: (-votes[start], start))
-    if votes[ranked[0]] < _LEAST_SHARE * most:
+    if not votes or votes[ranked[0]] < _LEAST_SHARE * most:
         return []
-    tied = [start for start in ranked if votes[start] == votes[ranked[0]]]
-    steps = _PER_SPELLING * len(tied) * len(quote)
-    if 1 < len(tied) <= _COMMON and steps < effort.left and effort.spend(steps):
-        ranked[: len(tied)] = _by_spelling(text, quote, tied)
     first = ranked[0]
     second = next((start for start in ranked if abs(start - first) > _APART), first)
     is_close = second != first and votes[second] >= _CLOSE * votes[first]
     return [first, second] if is_close else [first]
-
-
-def _by_spelling(text: Text, quote: Lines, starts: list[int]) -> list[int]:
-    from rapidfuzz import fuzz  # takes long to load, and few quotes are missed
-
-    def unlike(start: int) -> float:
-        there = text.contents[start : start + len(quote)]
-        return -sum(
-            fuzz.ratio(one.strip()[:_COMPARED], line.strip()[:_COMPARED])
-            for one, line in zip(quote, there, strict=False)
-        )
-
-    return sorted(starts, key=unlike)
-
-
-def _likest(text: Text, quote: Lines, effort: Effort) -> list[int]:
-    longest = max(range(len(quote)), key=lambda j: len(quote[j].strip()))
-    wanted = quote[longest].strip()[:_LONGEST_LINE]
-    if len(wanted) < _LEAST_LETTERS or not effort.spend(_PER_SPELLING * len(text.contents)):
-        return []
-    from rapidfuzz import fuzz, process  # takes long to load, and few quotes are missed
-
-    lines = [line.strip()[:_LONGEST_LINE] for line in text.contents]
-    best = process.extractOne(wanted, lines, scorer=fuzz.ratio, score_cutoff=60)
-    return [max(int(best[2]) - longest, 0)] if best else []
 
 
 def _index(text: Text) -> dict[bytes, list[int]]:

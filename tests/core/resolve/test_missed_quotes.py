@@ -17,7 +17,6 @@ from patchq.core.model.ops import (
     ReplaceText,
 )
 from patchq.core.model.values import Edit, Problem
-from patchq.core.plan import batch
 from patchq.core.resolve import refusals
 from patchq.core.resolve.ladder import Missed
 from patchq.core.resolve.levels import LEVELS
@@ -25,7 +24,7 @@ from patchq.core.resolve.nearest import Effort
 from patchq.core.resolve.places import LineRange
 from patchq.core.resolve.refusals import Scene
 from patchq.core.text.lines import Text
-from tests.helpers.trees import PATH, RULES, DictTree, edits, planned, told, written
+from tests.helpers.trees import PATH, edits, planned, told, written
 from tests.helpers.trees import batch as ops_of
 
 PLACES = LineRange(2, 3, [b"a"], [b"b"]), LineRange(4, 5, [b"a"], [b"b"])
@@ -100,12 +99,6 @@ def test_the_nearest_place_and_the_first_difference_are_shown() -> None:
     assert (first, lines[3]) == (1, "    def check(self, name):")
 
 
-def test_of_places_with_the_same_words_the_likest_is_the_nearest() -> None:
-    text = "def f(x):\n    y = x + 5\n    print(y)\n    return y\n"
-    (found,) = planned({PATH: text}, edits(("    retrun y\n", "    return 0\n"))).problems
-    assert "the nearest place is line 4" in found.message
-
-
 @pytest.mark.parametrize(
     ("before", "old", "told"),
     [
@@ -164,14 +157,6 @@ def test_a_disambiguator_in_front_of_both_halves_makes_the_edit_certain(slip: st
             assert after[at].strip() == "NEW"
             assert [*after[:at], *after[at + 1 :]] == [*lines[:at], *lines[at + len(quote) :], ""]
     assert certain > 40
-
-
-def test_what_was_not_searched_is_not_said_to_be_nowhere() -> None:
-    """Beyond the bound on files the report says how many were searched, and finds none there."""
-    others = {f"b{i:04}.txt": f"{i}\n" for i in range(1500)} | {"z.txt": "only here\n"}
-    plan = batch.plan(edits(("only here\n", "new\n")), DictTree({PATH: "x\n", **others}), RULES)
-    (found,) = plan.problems
-    assert "(stale; only 999 other files were searched for it)" in found.message
 
 
 @pytest.mark.parametrize(
