@@ -391,4 +391,4 @@ def _section(edit: Edit) -> object:
 def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
     if not found.hunks:
         return op.at_end and op.old == op.new and found.end == len(text.lines)
-    return found.hunks[-1].end == text.size
+    return found.hunks[-1].end == len(text.whole)

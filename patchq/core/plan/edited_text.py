@@ -7,21 +7,19 @@ replacements that it touches.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort_right
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from operator import attrgetter
 
 from msgspec import Struct
 
 from patchq.core.model.values import Edit, Hunk
 from patchq.core.resolve.ladder import Found, replaced
-from patchq.core.text.lines import EditedHaystack, Text
+from patchq.core.text.lines import Text
 
 _START, _END, _SPAN = attrgetter("start"), attrgetter("end"), attrgetter("start", "end")
 _EDITS = attrgetter("edits")
-_MOST_SPLICED = 8  # to make the text anew costs no more than so many replacements
-_MOST_PASSED = 200  # to search a text anew takes as long as to pass so many replacements
 
 
 class ChangedRange(Struct, frozen=True):
@@ -88,7 +86,7 @@ class Patch(Hunk, frozen=True):
             return False
         if _begins_line(text, self.start):
             return not self.new.endswith(b"\n") and self.start < end
-        ends_line = text.part(self.start, self.start + 2).startswith((b"\n", b"\r\n"))
+        ends_line = text.whole[self.start : self.start + 2].startswith((b"\n", b"\r\n"))
         return not (ends_line and self.new.startswith((b"\n", b"\r\n")))
 
 
@@ -97,37 +95,23 @@ class EditedText:
 
     def __init__(self, text: Text) -> None:
         self.text = text  # the base
-        self._base = Text(text.whole)
         self._now: Text | None = None
-        self._pending: list[Patch] = []  # the patches that are not in it yet
         self._ranges: list[ChangedRange] = []  # in the order of their starts
-        self._starts: list[int] = []
         # The most bytes of one of them, and the last offset that one reaches.
         self._longest, self._reach = 0, -1
         self.patches: list[Patch] = []  # the replacements, in the base's bytes and in order
-        self._begins: list[int] = []  # the offsets of the first patches in the text as it is
         self._latest: dict[str, None] = {}  # the edits that no later one needs
 
     def now(self) -> Text:
         """Return the text as the edits so far leave it."""
-        pending, self._pending = sorted(self._pending, key=_SPAN), []
-        if self._now is None or len(pending) > _MOST_SPLICED:
-            self._now, pending = Text(self.data()) if self.patches else self.text, []
-        for patch in pending:
-            at = bisect_left(self.patches, (patch.start, patch.end), key=_SPAN)
-            while self.patches[at] is not patch:
-                at += 1
-            begin = self._begin(at)
-            self._now = self._now.spliced(begin, begin + patch.end - patch.start, patch.new)
-        if 0 < len(self.patches) <= _MOST_PASSED and not self._now.lacks_final_newline:
-            self._now.haystack = EditedHaystack(
-                self._now.data, self.text.haystack, tuple(self.patches)
-            )
+        if not self.patches:
+            return self.text
+        self._now = self._now or Text(self.data())
         return self._now
 
     def data(self) -> bytes:
         """Return the bytes as the edits so far leave them, the last line ended."""
-        return replaced(self._base.data, self.patches, 0, self._base.size)
+        return replaced(self.text.whole, self.patches, 0, len(self.text.whole))
 
     # ------------------------------------------------------------ edits of the base
 
@@ -145,12 +129,9 @@ class EditedText:
             self._occupy(claim)
             for hunk in hunks:
                 patch = Patch(hunk.start, hunk.end, hunk.new, (claim.edit,))
-                at = len(self.patches)
-                if at and self.patches[-1].end >= hunk.start:
-                    at = bisect_right(self.patches, (hunk.start, hunk.end), key=_SPAN)
-                self._put(at, at, patch)
-                self._pending.append(patch)
+                insort_right(self.patches, patch, key=_SPAN)
                 self._latest[claim.edit] = None
+        self._now = None
         return None
 
     def collides(self, ranges: Sequence[ChangedRange]) -> bool:
@@ -183,10 +164,10 @@ class EditedText:
         return additions
 
     def _near(self, claim: ChangedRange) -> Sequence[ChangedRange]:
-        if claim.hunks[0].start > self._reach:  # edits mostly come in order
+        if claim.start > self._reach:  # edits mostly come in order
             return ()
-        first = bisect_left(self._starts, claim.start - self._longest)
-        last = bisect_right(self._starts, claim.end, first)
+        first = bisect_left(self._ranges, claim.start - self._longest, key=_START)
+        last = bisect_right(self._ranges, claim.end, first, key=_START)
         return [other for other in self._ranges[first:last] if other.end >= claim.start]
 
     def _rival(
@@ -209,43 +190,34 @@ class EditedText:
         return next(rivals, there[0] if equal else None)
 
     def _occupy(self, claim: ChangedRange) -> None:
-        start, end = claim.hunks[0].start, claim.hunks[-1].end
-        at = len(self._starts) if start > self._reach else bisect_right(self._starts, start)
-        self._starts.insert(at, start)
-        self._ranges.insert(at, claim)
-        self._longest = max(self._longest, end - start)
-        self._reach = max(self._reach, end)
+        insort_right(self._ranges, claim, key=_START)
+        self._longest = max(self._longest, claim.end - claim.start)
+        self._reach = max(self._reach, claim.end)
 
     def _cover(self, claim: ChangedRange) -> None:
         """Replace the ranges within a folded one by that."""
-        first = bisect_left(self._starts, claim.start)
-        last = bisect_right(self._starts, claim.end, first)
+        first = bisect_left(self._ranges, claim.start, key=_START)
+        last = bisect_right(self._ranges, claim.end, first, key=_START)
         at_a_point = claim.start == claim.end
-        kept = [
+        self._ranges[first:last] = [
             other
             for other in self._ranges[first:last]
             if other.end > claim.end
             or (other.start == other.end and not (other.folded and at_a_point))
         ]
-        self._ranges[first:last] = kept
-        self._starts[first:last] = map(_START, kept)
         self._occupy(claim)
-
-    def _put(self, first: int, last: int, patch: Patch) -> None:
-        self.patches[first:last] = [patch]
-        del self._begins[first:]
 
     # ------------------------------------------------------------ what earlier edits did
 
     def changed(self, start: int, end: int) -> Patch | None:
         """Return the first patch that changes, deletes or splits a line of `start:end`."""
         near = self._between(start, end)
-        return next((one for one in near if one.changes_line(self._base, start, end)), None)
+        return next((one for one in near if one.changes_line(self.text, start, end)), None)
 
     def disturbs(self, start: int, end: int) -> bool:
         """Return True if a patch changes or separates the base lines `start:end`."""
         return any(
-            start < one.start == one.end < end or one.changes_line(self._base, start, end)
+            start < one.start == one.end < end or one.changes_line(self.text, start, end)
             for one in self._between(start, end)
         )
 
@@ -273,65 +245,68 @@ class EditedText:
         needs: tuple[str, ...] = tuple(self._latest)
         if 0 < last - first < len(self.patches):
             needs = _edits_of(self.patches[first:last])
+        data = self.now().whole
         for hunk in reversed(hunks):
-            self._fold_one(edit, format, hunk, needs)
+            data = self._fold_one(edit, format, hunk, needs, data)
+        self._now = None
         for name in needs:
             self._latest.pop(name, None)
         self._latest[edit] = None
         return needs
 
-    def _fold_one(self, edit: str, format: str, hunk: Hunk, needs: Sequence[str]) -> None:
-        """Make one patch of the hunk and of all patches that it touches."""
-        now = self.now()
+    def _fold_one(
+        self, edit: str, format: str, hunk: Hunk, needs: Sequence[str], data: bytes
+    ) -> bytes:
+        """Make one patch of the hunk and of all patches that it touches.
+
+        Returns `data`, the bytes as they are, with the hunk applied.
+        """
+        spots = self._spots()
         first, last = self._touched(hunk)
         left, right = hunk.start, hunk.end
         if first < last:
-            left, right = min(left, self._begin(first)), max(right, self._end(last - 1))
-        start, end = left - self._grown_before(first), right - self._grown_before(last)
-        new = now.part(left, hunk.start) + hunk.new + now.part(hunk.end, right)
+            left, right = min(left, spots[first].start), max(right, spots[last - 1].end)
+        start, end = left - self._grown(first), right - self._grown(last)
+        new = data[left : hunk.start] + hunk.new + data[hunk.end : right]
         names = (name for name in _edits_of(self.patches[first:last]) if name not in needs)
         edits = tuple(dict.fromkeys([*names, edit]))
-        self._put(first, last, Patch(start, end, new, edits))
-        self._now = now.spliced(hunk.start, hunk.end, hunk.new)
+        self.patches[first:last] = [Patch(start, end, new, edits)]
         self._cover(ChangedRange(edit, format, (Hunk(start, end, b""),), folded=True))
+        return data[: hunk.start] + hunk.new + data[hunk.end :]
 
     def _inside(self, quoted: Hunk) -> tuple[int, int]:
+        spots = self._spots()
         first, last = self._touched(quoted)
-        while first < last and self._borders_on(quoted, first):
+        while first < last and _borders_on(quoted, spots[first]):
             first += 1
-        while first < last and self._borders_on(quoted, last - 1):
+        while first < last and _borders_on(quoted, spots[last - 1]):
             last -= 1
         return first, last
-
-    def _borders_on(self, quoted: Hunk, at: int) -> bool:
-        outside = self._begin(at) >= quoted.end or quoted.start >= self._end(at)
-        return outside and bool(self.patches[at].new)
 
     def _touched(self, hunk: Hunk) -> tuple[int, int]:
         """Return the first and end index of the patches that overlap or border `hunk`.
 
         `hunk` is in bytes of `now`.
         """
-        while len(self._begins) < len(self.patches) and self._begins[-1:] <= [hunk.end]:
-            self._begin(len(self._begins))
-        first = bisect_left(self._begins, hunk.start)
-        if first and self._end(first - 1) >= hunk.start:
-            first -= 1
-        return first, bisect_right(self._begins, hunk.end)
+        spots = self._spots()
+        first = bisect_left(spots, hunk.start, key=_END)
+        return first, bisect_right(spots, hunk.end, first, key=_START)
 
-    def _begin(self, at: int) -> int:
-        for known in range(len(self._begins), at + 1):
-            self._begins.append(self.patches[known].start + self._grown_before(known))
-        return self._begins[at]
+    def _spots(self) -> list[Hunk]:
+        """Return the place in `now` of each patch, with what it has written there."""
+        grown = accumulate((patch.growth for patch in self.patches), initial=0)
+        starts = [patch.start + more for patch, more in zip(self.patches, grown, strict=False)]
+        return [
+            Hunk(at, at + len(patch.new), patch.new)
+            for at, patch in zip(starts, self.patches, strict=True)
+        ]
 
-    def _end(self, at: int) -> int:
-        return self._begin(at) + len(self.patches[at].new)
+    def _grown(self, at: int) -> int:
+        return sum(patch.growth for patch in self.patches[:at])
 
-    def _grown_before(self, at: int) -> int:
-        if not at:
-            return 0
-        patch = self.patches[at - 1]
-        return self._begin(at - 1) - patch.start + patch.growth
+
+def _borders_on(quoted: Hunk, spot: Hunk) -> bool:
+    return (spot.start >= quoted.end or quoted.start >= spot.end) and bool(spot.new)
 
 
 def _edits_of(patches: Iterable[Patch]) -> tuple[str, ...]:
@@ -339,4 +314,4 @@ def _edits_of(patches: Iterable[Patch]) -> tuple[str, ...]:
 
 
 def _begins_line(text: Text, at: int) -> bool:
-    return at in (0, text.offset) or text.part(at - 1, at) == b"\n"
+    return at in (0, text.offset) or text.whole[at - 1 : at] == b"\n"

@@ -313,9 +313,9 @@ def _stands_for(path: str, line: str) -> bool:
 
 
 def _suspects(path: str, text: Text, hunk: Hunk) -> Iterator[tuple[str, int]]:
-    if text.part(hunk.start, hunk.end).count(b"\n") < 2 or not _SIGN.search(hunk.new):
+    if text.whole[hunk.start : hunk.end].count(b"\n") < 2 or not _SIGN.search(hunk.new):
         return  # one line that is written takes the place of three at least
-    old = text.part(hunk.start, hunk.end).decode("utf-8", "surrogateescape").split("\n")
+    old = text.whole[hunk.start : hunk.end].decode("utf-8", "surrogateescape").split("\n")
     new = hunk.new.decode("utf-8", "surrogateescape").split("\n")
     for a0, a1, b0, b1 in line_diff(old, new):
         gone = sum(1 for line in old[a0:a1] if line.strip())

@@ -248,19 +248,19 @@ def _rewritten(
 
 def _without_line(text: Text, span: CharRange) -> tuple[Hunk, ...]:
     end = text.starts[text.line_at(max(span.end - 1, span.start))]
-    whole = _is_lines(text, span) and (end < text.size or not text.lacks_final_newline)
+    whole = _is_lines(text, span) and (end < len(text.whole) or not text.lacks_final_newline)
     return (Hunk(span.start, end if whole else span.end, b""),)
 
 
 def _flaw(text: Text, wanted: Wanted, span: CharRange) -> str | None:
     """Return the reason why the new text cannot be written at `span`."""
     if not wanted.old.isascii():
-        curled = typographic(wanted.old) - typographic(text.part(span.start, span.end))
+        curled = typographic(wanted.old) - typographic(text.whole[span.start : span.end])
         if curled & typographic(wanted.replacement):
             return "a new line has typographic characters that the file has as plain ones"
     line = text.line_at(span.start) - 1
-    ahead = text.part(text.starts[line], span.start)
-    there, written = split_lines(text.part(span.start, span.end)), split_lines(wanted.new)
+    ahead = text.whole[text.starts[line] : span.start]
+    there, written = split_lines(text.whole[span.start : span.end]), split_lines(wanted.new)
     if not ahead or ahead.strip(BLANKS) or len(written) <= len(there):
         return None
     indent = indentation(content(text.lines[line]))
@@ -280,7 +280,7 @@ def _changed(text: Text, span: CharRange, old: bytes, new: bytes) -> tuple[Hunk,
     Lines, or ends of lines, that the two share keep the text's bytes; new line ends are the text's
     most frequent.
     """
-    there = split_lines(text.part(span.start, span.end))
+    there = split_lines(text.whole[span.start : span.end])
     ours, theirs = (split_lines(half.replace(b"\r\n", b"\n")) for half in (old, new))
     if ours == theirs:
         return ()
@@ -346,11 +346,11 @@ def _is_apart(text: Text, span: CharRange, ahead: bytes, behind: bytes) -> bool:
     `import b.c`.
     """
     start = text.starts[text.line_at(span.start) - 1]
-    if ahead.endswith(b"\n") and text.part(start, span.start).strip(BLANKS):
+    if ahead.endswith(b"\n") and text.whole[start : span.start].strip(BLANKS):
         return False
     if behind.startswith(b"\n") and not _ends_line(text, span.end):
         return False
-    sides = (text.part(at - 1, at + 1) for at in (span.start, span.end) if at)
+    sides = (text.whole[at - 1 : at + 1] for at in (span.start, span.end) if at)
     return not any(map(_WORD.fullmatch, sides))
 
 

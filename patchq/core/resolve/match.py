@@ -44,14 +44,14 @@ def match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
     A lone `\r` ends a line only where the quote is not found otherwise.
     """
     found = _match(text, op, hints)
-    if isinstance(found, Missed) and found.why == "none" and "line_endings" in hints.levels:
-        other = text.with_returns
-        again = _match(other, op, hints) if other is not None else found
-        if other is not None and isinstance(again, Found):
-            start = text.line_at(other.starts[again.start]) - 1
-            end = text.line_at(max(other.starts[again.end] - 1, other.starts[again.start]))
-            return replace(again, level="line_endings", start=start, end=end)
-    return found
+    nowhere = isinstance(found, Missed) and found.why == "none"
+    other = text.with_returns if nowhere and "line_endings" in hints.levels else None
+    again = _match(other, op, hints) if other is not None else found
+    if other is None or not isinstance(again, Found):
+        return found
+    first, last = other.starts[again.start], other.starts[again.end]
+    start, end = text.line_at(first) - 1, text.line_at(max(last - 1, first))
+    return replace(again, level="line_endings", start=start, end=end)
 
 
 def _match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:

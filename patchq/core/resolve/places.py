@@ -280,7 +280,7 @@ def _at_most(found: Iterable[CharRange]) -> Iterator[CharRange]:
 
 
 def _is_whole(text: Text, span: CharRange) -> bool:
-    return all(text.part(at - 1, at + 1) != b"\r\n" for at in (span.start, span.end) if at)
+    return all(text.whole[at - 1 : at + 1] != b"\r\n" for at in (span.start, span.end) if at)
 
 
 def in_bytes(chars: str, places: Iterable[tuple[int, int]], start: int = 0) -> Iterator[CharRange]:
@@ -310,7 +310,7 @@ def begun_lines(text: Text, found: Sequence[CharRange]) -> tuple[LineRange, ...]
 def within(text: Text, span: CharRange, before: bytes, after: bytes) -> CharRange:
     """Return the part of `span` between `before` and `after`, which are at its ends."""
     front, behind = (len(_CHARACTER.findall(as_letters(half))) for half in (before, after))
-    there = _CHARACTER.findall(as_letters(text.part(span.start, span.end)))
+    there = _CHARACTER.findall(as_letters(text.whole[span.start : span.end]))
     first, last = there[:front], there[len(there) - behind :]
     start = span.start + len(in_utf8("".join(first)))
     return CharRange(start, span.end - len(in_utf8("".join(last))))

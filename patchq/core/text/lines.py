@@ -15,15 +15,13 @@ begin.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from io import BytesIO
 from itertools import accumulate, pairwise
 from typing import AnyStr
-
-from patchq.core.model.values import Hunk
 
 BOM = b"\xef\xbb\xbf"
 BLANKS = b" \t\r\f\v"
@@ -37,8 +35,6 @@ _ANY_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
 SCANS = 8
 _FEW = 64
 _SCAN = 8  # to look through the whole text takes as long as to look at one line of so many
-_SMALL = 4096  # bytes; what changes half of a larger text leaves little to take over
-_MOST_DRIFT = 64  # a line that moved farther is looked for in an index that is made anew
 _GRAM = 4
 _LEAST = 2 * _GRAM - 1  # a run of so many bytes holds four whole ones wherever it begins
 _KEY = 256  # so many bytes of a run tell the chunks in which it may begin
@@ -93,11 +89,6 @@ def content(line: bytes) -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _count_pairs(data: bytes) -> int:
-    """Count `\\r\\n`, after a faster search for a single byte."""
-    return data.count(b"\r\n") if b"\r" in data else 0
-
-
 class Text:
     """The bytes of one file at one moment.
 
@@ -106,32 +97,19 @@ class Text:
 
     def __init__(self, data: bytes, *, returns: bool = False, searches: int = 0) -> None:
         self.data = data
-        self._returns = returns
+        self._returns = returns  # true if a lone `\r` ends a line, too
         self._searches = searches  # so often its lines are going to be searched
         self.offset = len(BOM) if data.startswith(BOM) else 0
-        self.views: dict[Normalise, View] = {}
+        self._views: dict[Normalise, View] = {}
 
     @cached_property
     def line_end(self) -> bytes:
-        """The file's most frequent line end, or `\\n` if it has none.
-
-        A lone `\\r` counts in a text that is read so.
-        """
-        crlf, every = self.line_end_counts
-        if self._returns and self.data.count(b"\r") - crlf > every:
+        """The file's most frequent line end, or `\\n` if it has none."""
+        pairs = self.data.count(b"\r\n") if b"\r" in self.data else 0
+        every = self.data.count(b"\n")
+        if self._returns and self.data.count(b"\r") - pairs > every:
             return b"\r"
-        return self._final_end
-
-    @property
-    def _final_end(self) -> bytes:
-        """Return the line end for a last line that lacks one."""
-        crlf, every = self.line_end_counts
-        return b"\r\n" if crlf * 2 > every else b"\n"
-
-    @cached_property
-    def line_end_counts(self) -> tuple[int, int]:
-        """Count the lines that end with `\\r\\n`, and all with an end."""
-        return _count_pairs(self.data), self.data.count(b"\n")
+        return b"\r\n" if pairs * 2 > every else b"\n"
 
     @property
     def lacks_final_newline(self) -> bool:
@@ -141,7 +119,7 @@ class Text:
     def whole(self) -> bytes:
         if not self.lacks_final_newline:
             return self.data
-        return self.data + (b"\n" if self.data.endswith(b"\r") else self._final_end)
+        return self.data + (b"\n" if self.data.endswith(b"\r") else self.line_end)
 
     def restored(self, whole: bytes) -> bytes:
         """Return a changed `whole`, its final newline missing if it is missing from `data`."""
@@ -149,49 +127,9 @@ class Text:
             return whole
         return whole.removesuffix(b"\n") if self.data.endswith(b"\r") else content(whole)
 
-    def spliced(self, start: int, end: int, new: bytes) -> Text:
-        """Return a text with the bytes `start:end` of `whole` replaced.
-
-        A text that was made so gives its lines to the new one.
-        So a replacement costs little more than a copy of the bytes.
-        """
-        data = b"".join([memoryview(self.whole)[:start], new, memoryview(self.whole)[end:]])
-        text, first = Text(data), self.line_at(start) - 1
-        stop = max(first, bisect_left(self.starts, end))
-        low, high = self.span(first, stop)
-        ahead, behind = self.part(low, start), self.part(end, high)
-        changed, gone = ahead + new + behind, self.part(low, high)
-        cuts = self._returns or self.lacks_final_newline or changed[-1:] not in (b"", b"\n")
-        if 2 * len(changed) > max(len(data), _SMALL):
-            return text
-        if cuts or text.offset != self.offset or start < self.offset:
-            return text
-        pairs, ends = self.line_end_counts
-        pairs += _count_pairs(changed) - _count_pairs(gone)
-        text.line_end_counts = pairs, ends + changed.count(b"\n") - gone.count(b"\n")
-        lines, starts = split_lines(changed), self.starts
-        if isinstance(starts, _Starts):
-            text.lines, text.starts = self.lines, starts
-        else:
-            text.lines, text.starts = self.lines.copy(), (starts := _Starts(starts))
-        text.lines[first:stop] = lines
-        starts.splice(first, stop, lines, len(changed) - len(gone))
-        for read, view in self.views.items():
-            text.views[read] = view.spliced(first, stop, read(lines))
-        return text
-
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the bytes from and to of the lines `start:end` (0-based)."""
         return self.starts[start], self.starts[end]
-
-    def part(self, start: int, end: int) -> bytes:
-        """Return the bytes `start:end` of `whole`."""
-        return self.whole[start:end]
-
-    @property
-    def size(self) -> int:
-        """Return the number of bytes of `whole`."""
-        return len(self.whole)
 
     @cached_property
     def is_utf8(self) -> bool:
@@ -199,17 +137,13 @@ class Text:
 
     @cached_property
     def has_crlf(self) -> bool:
-        return self.line_end_counts[0] > 0 or self.whole.endswith(b"\r\n")
+        return b"\r" in self.whole and b"\r\n" in self.whole
 
     @cached_property
     def with_returns(self) -> Text | None:
-        """Return the text with a lone `\\r` as a line end too.
-
-        None if there is none, or the text is read so already.
-        """
-        if self._returns or self.data.count(b"\r") == _count_pairs(self.data):
-            return None
-        return Text(self.data, returns=True)
+        """The text with a lone `\\r` as a line end too, or None if there is none."""
+        lone = not self._returns and self.data.count(b"\r") > self.data.count(b"\r\n")
+        return Text(self.whole, returns=True) if lone else None
 
     @cached_property
     def lines(self) -> list[bytes]:
@@ -223,7 +157,7 @@ class Text:
         return [content(line) for line in self.lines]
 
     @cached_property
-    def starts(self) -> list[int] | _Starts:
+    def starts(self) -> list[int]:
         """Offset in `whole` of each line's start, and of the end behind the last."""
         return list(accumulate(map(len, self.lines), initial=self.offset))
 
@@ -263,33 +197,9 @@ class Text:
 
     def view(self, read: Normalise) -> View:
         """Return the lines as `read` makes them of lines with their ends."""
-        if read not in self.views:
-            self.views[read] = View(read(self.lines), self._searches)
-        return self.views[read]
-
-
-class _Starts:
-    """Offsets of a text's lines, of which the later ones may be shifted."""
-
-    def __init__(self, offsets: Iterable[int]) -> None:
-        self._offsets = list(offsets)
-        self._from, self._grown = len(self._offsets), 0
-
-    def __len__(self) -> int:
-        return len(self._offsets)
-
-    def __getitem__(self, key: int) -> int:
-        return self._offsets[key] + (self._grown if key >= self._from else 0)
-
-    def splice(self, first: int, stop: int, lines: Sequence[bytes], grown: int) -> None:
-        """Put other lines in place of those from `first` to `stop`."""
-        low, high = sorted((self._from, stop))
-        add = self._grown if self._from < stop else -self._grown
-        self._offsets[low:high] = [offset + add for offset in self._offsets[low:high]]
-        self._from = stop
-        starts = list(accumulate(map(len, lines), initial=self[first]))
-        self._offsets[first:stop] = starts[:-1]
-        self._from, self._grown = first + len(lines), self._grown + grown
+        if read not in self._views:
+            self._views[read] = View(read(self.lines), self._searches)
+        return self._views[read]
 
 
 class View:
@@ -298,38 +208,9 @@ class View:
     A search takes no longer where lines repeat.
     """
 
-    def __init__(
-        self,
-        lines: list[bytes],
-        searches: int = 0,
-        drift: int | None = None,
-        index: LineIndex | None = None,
-    ) -> None:
+    def __init__(self, lines: list[bytes], searches: int = 0) -> None:
         self.lines = lines
         self._searches = searches if searches > SCANS else 0
-        # So far a line may be from where the index has it; None: it was made of no other view.
-        self._drift = drift
-        if index is not None:
-            self._index = index
-
-    def spliced(self, first: int, stop: int, lines: Sequence[bytes]) -> View:
-        """Return the view with the lines `first:stop` replaced.
-
-        A view that was made so gives its lines to the new one.
-        """
-        own = self.lines.copy() if self._drift is None else self.lines
-        own[first:stop] = lines
-        drift = (self._drift or 0) + abs(len(lines) - (stop - first))
-        if drift > _MOST_DRIFT:
-            return View(own)
-        last, repeated = self._index
-        if self._drift is None:
-            last, repeated = last.copy(), {line: [*at] for line, at in repeated.items()}
-        for i, line in enumerate(lines, first):
-            if line in last:
-                repeated.setdefault(line, [last[line]]).append(i)
-            last[line] = i
-        return View(own, SCANS + 1, drift, (last, repeated))
 
     @cached_property
     def _joined(self) -> bytes:
@@ -359,13 +240,9 @@ class View:
             return iter(())
         places = enumerate(repeated.get(line) or (last[line],) for line in quote[:_FEW])
         rarest, at = min(places, key=lambda place: len(place[1]))
-        starts: Iterable[int] = (i - rarest for i in at)
-        near = range(-(self._drift or 0), (self._drift or 0) + 1)
-        if len(at) > _FEW and len(at) * len(near) * len(quote) > len(self.lines) // _SCAN:
+        if len(at) > _FEW and len(at) * len(quote) > len(self.lines) // _SCAN:
             return self._scan(quote)
-        if self._drift is not None:
-            starts = sorted({i + d for i in starts for d in near})
-        size = len(quote)
+        starts, size = (i - rarest for i in at), len(quote)
         return (i for i in starts if i >= 0 and self.lines[i : i + size] == quote)
 
     def _scan(self, quote: list[bytes]) -> Iterator[int]:
@@ -424,35 +301,6 @@ class Haystack:
         step = max(size // _CHUNKS, _LEAST_CHUNK) // _GRAM
         for first, last in pairwise([*range(0, len(fours), step), len(fours) + 1]):
             yield first * _GRAM, last * _GRAM, set(fours[first : last + _KEY // _GRAM])
-
-
-class EditedHaystack(Haystack):
-    """A haystack with hunks applied to its bytes.
-
-    The base is searched in its place; only text in or beside a hunk is searched anew.
-    """
-
-    def __init__(self, data: bytes, base: Haystack, hunks: Sequence[Hunk]) -> None:
-        super().__init__(data)
-        self._base, self._hunks = base, hunks
-
-    def find(self, needle: bytes) -> Iterator[int]:
-        """Yield the offset of every place of the non-empty `needle`, in order."""
-        places, shift, end = self._base.find(needle), 0, 0
-        at = next(places, None)
-        for hunk in self._hunks:
-            while at is not None and at + len(needle) <= hunk.start:
-                yield at + shift
-                at = next(places, None)
-            begin = max(hunk.start + shift - len(needle) + 1, end)
-            end = hunk.start + shift + len(hunk.new)
-            yield from find(self.data, needle, begin, end)
-            while at is not None and at < hunk.end:
-                at = next(places, None)
-            shift += len(hunk.new) - (hunk.end - hunk.start)
-        while at is not None:
-            yield at + shift
-            at = next(places, None)
 
 
 def find(hay: AnyStr, needle: AnyStr, start: int = 0, end: int | None = None) -> Iterator[int]:

@@ -6,15 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.core.model.values import Hunk
 from patchq.core.text import lines as text
 from patchq.core.text.lines import (
     BOM,
-    EditedHaystack,
     Haystack,
     Text,
     View,
-    bare,
     find,
     runs,
 )
@@ -61,37 +58,6 @@ def test_overlapping_runs_are_all_found() -> None:
     assert list(View([b"x"] * 200).find([b"x"] * 50)) == list(range(151))
 
 
-PIECES = st.lists(st.sampled_from([b"a", b"b ", b"\n", b"\r\n", b"\r", BOM, b" "]), max_size=6)
-
-
-@given(PIECES, st.lists(st.tuples(st.integers(0), st.integers(0), PIECES), max_size=5), st.data())
-def test_a_spliced_text_is_as_one_that_is_made_anew(
-    base: list[bytes], splices: list[tuple[int, int, list[bytes]]], data: st.DataObject
-) -> None:
-    text = first = Text(b"".join(base))
-    for low, size, pieces in splices:
-        text.view(bare)
-        start = low % (text.size + 1)
-        end = start + size % (text.size + 1 - start)
-        wanted = text.whole[:start] + b"".join(pieces) + text.whole[end:]
-        text = text.spliced(start, end, b"".join(pieces))
-        anew = Text(wanted)
-        assert (text.data, text.whole, text.offset) == (wanted, anew.whole, anew.offset)
-        assert (text.lines, starts(text)) == (anew.lines, starts(anew))
-        assert (text.line_end, text.line_end_counts) == (anew.line_end, anew.line_end_counts)
-        view, other = text.view(bare), anew.view(bare)
-        quote = data.draw(st.sampled_from(other.lines or [b"a"]))
-        assert view.lines == other.lines
-        assert [*view.find([quote])] == [*other.find([quote])]
-        assert [*view.find([quote, b"a"])] == [*other.find([quote, b"a"])]
-    assert first.lines == Text(first.data).lines
-    assert starts(first) == starts(Text(first.data))
-
-
-def starts(text: Text) -> list[int]:
-    return [text.starts[i] for i in range(len(text.starts))]
-
-
 # ---------------------------------------------------------------- every place of a run
 
 
@@ -119,21 +85,6 @@ def test_every_place_is_found(data: st.DataObject, letters: bytes) -> None:
     assert list(find(hay, needle)) == wanted
     assert list(runs(hay, needle)) == wanted
     assert list(searched(hay).find(needle)) == wanted
-
-
-@given(st.data(), LETTERS)
-def test_every_place_is_found_in_edited_bytes(data: st.DataObject, letters: bytes) -> None:
-    text = st.lists(st.sampled_from(letters), max_size=20).map(bytes)
-    base, needle = data.draw(text), data.draw(text.filter(bool))
-    borders = sorted(data.draw(st.lists(st.integers(0, len(base)), max_size=8)))
-    spans = zip(borders[::2], borders[1::2], strict=False)
-    hunks = [Hunk(start, end, data.draw(text)) for start, end in spans]
-    hay, behind = b"", 0
-    for hunk in hunks:
-        hay, behind = hay + base[behind : hunk.start] + hunk.new, hunk.end
-    hay += base[behind:]
-    found = list(EditedHaystack(hay, Haystack(base), hunks).find(needle))
-    assert found == places(hay, needle)
 
 
 LONG = b"".join(b"    value_%d = compute(%d)\n" % (i, i % 97) for i in range(3000))
