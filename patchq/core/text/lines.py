@@ -141,7 +141,7 @@ class Text:
 
     @cached_property
     def with_returns(self) -> Text | None:
-        """The text with a lone `\\r` as a line end too, or None if there is none."""
+        """The text with a lone `\\r` as an end, or None without one."""
         lone = not self._returns and self.data.count(b"\r") > self.data.count(b"\r\n")
         return Text(self.whole, returns=True) if lone else None
 
