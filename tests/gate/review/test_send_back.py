@@ -141,7 +141,7 @@ def test_words_go_to_the_agent_and_its_answer_shows_what_became_of_them(desk: De
     prompt = asked.retry.prompt
     assert prompt
     base = git("rev-parse", "main", cwd=desk.repo)
-    for words in ("In short.", "10 | LINE 10", "10 | line 10", "20 | LINE 20", f"base: {base}",
+    for words in ("In short.", "10 | LINE 10", "5 | line 5", "20 | LINE 20", f"base: {base}",
                   "retries: x", "`Ann`", "<<<<<<< SEARCH"):  # fmt: skip
         assert words in prompt
     assert prompt.rstrip("\n") in to_markdown(asked)
