@@ -255,12 +255,10 @@ def _waits(response: Response) -> Below | Problem | None:
     open = [id for id in header.depends_on if standing(session, id)[1] not in LANDED]
     if not open:
         return None
-    if header.retries in open:
-        return _takes_its_place(header.retries or "")
-    circle = _circle(response)
-    if circle:
-        round = " -> ".join(circle)
-        return _failed(circle[1], f"these changes wait for each other: {round}")
+    own = {response.id, *replaced(session, response.id, header)}
+    if circle := own & _needed(session, open):
+        names = ", ".join(sorted(circle))
+        return _failed(open[0], f"the change would wait for itself, or what it replaces: {names}")
     waits = [_look_at(response, id) for id in open]
     error = next((problem for problem in waits if problem.severity == "error"), None)
     choice = response.choice
@@ -286,25 +284,11 @@ def _footing(response: Response, open: Sequence[str]) -> Below | Problem | None:
             return _held(id, f"{below.id} has lost what it stood on: {stack.why}")
         found.append(below)
         above[below.id] = {below.id, *stack.ids}
-    for id in replaced(session, response.id, response.header):
-        if on := next((below for below, ids in above.items() if id in ids), None):
-            return _takes_its_place(id, on)
     top = next((below for below in found if above[below.id] >= above.keys()), None)
     if top is None and found:
         names = ", ".join(below.id for below in found)
         return _held(found[0].id, f"{names} wait side by side, and a branch can stand on one")
-    lacking = top and _not_there(response, top)
-    return _held(lacking, f"{top.id} is not on top of it yet") if top and lacking else top
-
-
-def _not_there(response: Response, below: Below) -> str | None:
-    for id in response.header.depends_on:
-        report = response.session.queue.load(standing(response.session, id)[0])
-        if report is None or report.state not in LANDED or not has_commit(report):
-            continue
-        if not history.landing(report, response.session.repo, below.tip):
-            return id
-    return None
+    return top
 
 
 def _look_at(response: Response, id: str) -> Problem:
@@ -329,33 +313,19 @@ def _held(id: str, why: str) -> Problem:
     )
 
 
-def _circle(response: Response) -> list[str]:
-    """Return the way from the batch over others back to itself, both ends included.
-
-    Empty if there is none.  Only what is on the way is read: very many may be held.
-    """
-    session, seen = response.session, set[str]()
-    ways = [[response.id]]
-    while ways:
-        way = ways.pop()
-        for named in response.header.depends_on if len(way) == 1 else _needs(session, way[-1]):
-            other = named if named == response.id else standing(session, named)[0]
-            if other == response.id:
-                return [*way, other]
-            if other not in seen:
-                ways.append([*way, other])
-            seen.add(other)
-    return []
-
-
-def _needs(context: RepoContext, id: str) -> tuple[str, ...]:
-    report = context.queue.load(id)
-    return depends_on(context.queue.body(id) or b"") if report and report.state == "held" else ()
-
-
-def _takes_its_place(id: str, through: str | None = None) -> Problem:
-    above = "" if through in (None, id) else f"{through}, which is on top of "
-    return _failed(id, f"the change depends on {above}{id}, whose place it takes")
+def _needed(context: RepoContext, ids: Sequence[str]) -> set[str]:
+    """Return the batches that these are or come after, over however many others."""
+    found, left = set[str](), list(ids)
+    while left:
+        id = left.pop()
+        last = standing(context, id)[0]
+        report = None if last in found else context.queue.load(last)
+        found |= {id, last}
+        if report and report.state == "held":
+            left += depends_on(context.queue.body(last) or b"")
+        elif report and report.stands_on:
+            left.append(report.stands_on.batch)
+    return found
 
 
 def _failed(id: str, message: str) -> Problem:
