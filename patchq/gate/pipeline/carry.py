@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import PurePosixPath
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,6 +32,7 @@ from patchq.core.model.values import (
     Collision,
     Edit,
     EditOutcome,
+    EditState,
     Entry,
     ErrorProblem,
     FileChange,
@@ -45,7 +47,6 @@ from patchq.gate.git.merges import line_hunks
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import history, taken_back
 from patchq.gate.pipeline.lines import (
-    Carried,
     Lines,
     Touch,
     carry_lines,
@@ -60,19 +61,31 @@ from patchq.gate.report.schema import LANDED, STANDING, USABLE, Report
 _EXCERPT = 3
 
 
-class Move(Struct, frozen=True, dict=True):
-    """A move of a batch from its base to a commit (hex), `tip`."""
+class Move:
+    """A move of a batch from its base to the commit (hex) `tip`, with what prevents it.
 
-    repo: Repository
-    origin: Base
-    tip: str
-    load: Callable[[str], Report | None]
-    accepted: str = ""
-    """The id of the change if it waited, and was accepted."""
+    `accepted` is the id of the change if it waited, and was accepted.
+    """
 
-    @property
-    def base(self) -> str:
-        return self.origin.commit
+    def __init__(
+        self,
+        repo: Repository,
+        origin: Base,
+        tip: str,
+        load: Callable[[str], Report | None],
+        accepted: str,
+    ) -> None:
+        self.repo, self.origin, self.tip, self._load = repo, origin, tip, load
+        self.base = origin.commit
+        again = f"`retries: {accepted}` and " if accepted else ""
+        self.cure = (
+            f"read the files again as they are in {tip[:12]}, and send the change with {again}"
+            f"`base: {tip[:12]}`"
+        )
+        self.problems: list[ErrorProblem] = []
+        self.made_before: set[str] = set()
+        self.beside = False
+        """True if lines were changed beside others'."""
 
     @cached_property
     def changes(self) -> dict[str, tuple[object, object]]:
@@ -83,14 +96,6 @@ class Move(Struct, frozen=True, dict=True):
     def since(self) -> str:
         how = " that its quotes fit" if self.origin.how == "inferred" else ""
         return f"since the base {self.base[:12]}{how}"
-
-    @property
-    def cure(self) -> str:
-        tip, again = self.tip[:12], f"`retries: {self.accepted}` and " if self.accepted else ""
-        return (
-            f"read the files again as they are in {tip}, and send the change with {again}"
-            f"`base: {tip}`"
-        )
 
     def leaves_alone(self, changes: Sequence[FileChange]) -> bool:
         """Return True if no path of the batch was changed in between.
@@ -122,57 +127,27 @@ class Move(Struct, frozen=True, dict=True):
         our_gone = any(c.after is None or c.renamed_from for c in changes)
         return (their_gone and our_new) or (our_gone and their_new)
 
-    def problem(self, what: str, path: str, edit: str | None) -> ErrorProblem:
-        collision = self._who(path, None)
-        return ErrorProblem(
-            "conflict.base",
-            f"{path} {what} {self.since} by {history.commit_in_words(collision)}",
-            self.cure,
-            edit=edit,
-            path=path,
-            conflicts_with=collision,
-        )
-
-    def collision(self, touch: Touch, path: str, now: bytes, edit: str | None) -> ErrorProblem:
-        collision = self._who(path, touch.now)
-        ours, theirs = inclusive(touch.ours), inclusive(touch.theirs)
-        where = in_words(theirs) + (", right beside," if touch.beside else "")
-        return ErrorProblem(
-            "conflict.base",
-            f"{f'edit {edit}' if edit else 'the batch'} changes {in_words(ours)} of {path}, and "
-            f"{history.commit_in_words(collision)} changed {where} {self.since}",
-            self.cure,
-            edit=edit,
-            path=path,
-            line=ours[0],
-            conflicts_with=replace(collision, lines=theirs),
-            excerpt=_excerpt(now, touch.now),
-        )
-
-    def elsewhere(
-        self, path: str, edit: str, lines: Lines, there: Lines, now: Lines
-    ) -> ErrorProblem:
-        return ErrorProblem(
-            "conflict.base",
-            f"edit {edit} means {in_words(lines)} of {path} on its base {self.base[:12]}, which is "
-            f"{in_words(there)} today, and what it quotes is at {in_words(now)} today",
-            self.cure,
-            edit=edit,
-            path=path,
-            line=lines[0],
-            conflicts_with=self._who(path, None),
-        )
-
-    def _who(self, path: str, lines: Lines | None) -> Collision:
+    def who(self, path: str, lines: Lines | None = None) -> Collision:
         """Return the collision at a path, with the edit that made it.
 
         The edit is given if only one of the other batch changed the path.
         """
         collision = history.collides_with(self.repo, self.base, self.tip, path, lines)
-        report = self.load(collision.batch) if collision.batch else None
-        edits = report.edits if report else []
-        ids = [edit.id for edit in edits if edit.path == collision.path]
+        report = self._load(collision.batch) if collision.batch else None
+        ids = [edit.id for edit in (report.edits if report else ()) if edit.path == path]
         return replace(collision, edit=ids[0] if len(ids) == 1 else None)
+
+    def refuse(self, message: str, edit: str | None, collision: Collision, **more: Any) -> None:
+        problem = ErrorProblem(
+            "conflict.base",
+            message,
+            self.cure,
+            edit=edit,
+            path=collision.path,
+            conflicts_with=collision,
+            **more,
+        )
+        self.problems.append(problem)
 
 
 def _excerpt(text: bytes, lines: Lines) -> tuple[int, tuple[str, ...]]:
@@ -184,7 +159,7 @@ def _excerpt(text: bytes, lines: Lines) -> tuple[int, tuple[str, ...]]:
 def to_tip(response: Response, resolved: Resolved) -> Resolved:
     """Return the plan on the target's tip; refuse each file where that is not certain."""
     session, plan, tip = response.session, resolved.plan, response.tip
-    base, edits, changes, beside = resolved.base, resolved.edits, plan.changes, False
+    base, edits, changes = resolved.base, resolved.edits, plan.changes
     if base.commit == tip or not changes:
         return resolved
     accepted = response.id if response.choice.accepted else ""
@@ -194,7 +169,7 @@ def to_tip(response: Response, resolved: Resolved) -> Resolved:
         taken = response.choice.among(resolved.parsed.edits)
         tree = session.repo.tree(tip)
         on_tip = batch.plan(taken, tree, session.rules, diagnosed=False)
-        carried, beside = _carried(taken, plan, on_tip, move)
+        carried = _carried(taken, plan, on_tip, move)
         now, changes = {edit.id: edit for edit in carried.edits}, carried.changes
         edits = tuple(now.get(edit.id, edit) for edit in edits)
         if carried.refused:
@@ -202,7 +177,7 @@ def to_tip(response: Response, resolved: Resolved) -> Resolved:
     if (
         changes
         and move.may_meet(plan.changes)
-        and (problem := _merged_otherwise(session.repo, plan.changes, changes, move, beside))
+        and (problem := _merged_otherwise(session.repo, plan.changes, changes, move))
     ):
         raise EndedEarly("rejected", problem, edits=edits)
     return replace(resolved, plan=replace(plan, changes=changes, edits=edits), edits=edits)
@@ -258,27 +233,19 @@ def _refuse_delivered(response: Response, resolved: Resolved) -> None:
 
 
 def _merged_otherwise(
-    repo: Repository,
-    on_base: Sequence[FileChange],
-    changes: Sequence[FileChange],
-    move: Move,
-    beside: bool,
+    repo: Repository, on_base: Sequence[FileChange], changes: Sequence[FileChange], move: Move
 ) -> Problem | None:
     """Return the problem if git's own merge gives another tree, or finds a conflict.
 
-    One of lines `beside` each other does not count.
+    One of lines beside each other does not count.
     """
     with repo.buffer.tentative():
         theirs = repo.write_tree(move.base, on_base)
         ours, made = repo.tree(move.tip).root, repo.write_tree(move.tip, changes)
         merged = merges.merge(repo, repo.tree(move.base).root, ours, theirs)
-    if merged.tree == made or (beside and merged.tree is None and not merged.beyond_lines):
+    if merged.tree == made or (move.beside and merged.tree is None and not merged.beyond_lines):
         return None
-    if merged.tree:
-        how = "merges them to another result"
-    else:
-        about = "renames or deletions" if merged.beyond_lines else "lines that may be meant"
-        how = f"finds {about} among them that contradict each other"
+    how = "merges them to another result" if merged.tree else "finds a conflict between them"
     return Problem(
         "conflict.base",
         f"what this change changes was changed {move.since}, too, and git's own merge {how}",
@@ -290,41 +257,29 @@ def _merged_otherwise(
 # ---------------------------------------------------------------- carrying
 
 
-def _carried(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[Plan, bool]:
-    """Return the plan with its changes made on the tip; True if some are beside others'.
+def _carried(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> Plan:
+    """Return the plan with its changes made on the tip.
 
     `on_tip` is the plan of the same edits there.  A plan that is refused says why, one problem for
     each place.
     """
     placed = [_Placed(*it) for it in zip(edits, plan.edits, on_tip.edits, strict=True)]
-    changes: list[FileChange] = []
-    problems: list[ErrorProblem] = []
-    beside = False
     report = {change.path: change for change in on_tip.changes}
-    made_before: set[str] = set()
+    changes: list[FileChange] = []
     for change in plan.changes:
-        file = _File(change, placed, move)
-        result, wrong = file.carried()
-        problems += wrong
-        beside |= file.beside
-        made_before |= file.made_before
+        file, wrong = _File(change, placed, move), len(move.problems)
+        result = file.carried()
         if result is None:
             continue
+        changes.append(result)
         alone = report.get(result.path, result)  # what the edits do, taken for ones of the tip
-        if not wrong and alone.after != result.after and all(it.quotes for it in file.placed):
-            what = "was changed so that these edits mean something else"
-            problems.append(file.problem(what, file.source))
-        else:
-            changes.append(result)
-    failed = {problem.edit for problem in problems}
-    outcomes = tuple(_now(edit, failed, made_before) for edit in plan.edits)
-    return Plan(() if problems else tuple(changes), outcomes, tuple(problems)), beside
-
-
-def _now(edit: EditOutcome, failed: Collection[str | None], result: Collection[str]) -> EditOutcome:
-    if edit.id in failed:
-        return replace(edit, state="failed")
-    return replace(edit, state="already_applied") if edit.id in result else edit
+        differs = alone.after != result.after and all(it.quotes for it in file.placed)
+        if differs and len(move.problems) == wrong:
+            file.refuse("was changed so that these edits mean something else", file.source)
+    states: dict[str, EditState] = dict.fromkeys(move.made_before, "already_applied")
+    states |= {problem.edit: "failed" for problem in move.problems if problem.edit}
+    outcomes = tuple(replace(it, state=states.get(it.id, it.state)) for it in plan.edits)
+    return Plan(() if move.problems else tuple(changes), outcomes, tuple(move.problems))
 
 
 class _Placed(Struct, frozen=True):
@@ -362,88 +317,84 @@ class _File:
         self.change, self.move = change, move
         self.source = change.renamed_from or change.path
         self.placed = [it for it in placed if it.was.path in (self.source, change.path)]
-        self.beside = False
-        self.made_before: set[str] = set()
+        self.base, self.tip = (move.repo.tree(commit) for commit in (move.base, move.tip))
 
-    @cached_property
-    def _tip(self) -> Entry | None:
-        return self.move.repo.tree(self.move.tip).entry(self.source)
-
-    def carried(self) -> tuple[FileChange | None, list[ErrorProblem]]:
-        """Return the file's change on the tip, and the problems.
-
-        The change is None where the tip has it already.
-        """
-        change = self.change
+    def carried(self) -> FileChange | None:
+        """Return the file's change on the tip; None where the tip has it, or nothing may."""
+        change, move = self.change, self.move
         if change.before is None or change.renamed_from:
-            wrong = self._new_path()
-            if wrong or change.before is None:
-                return (None, []) if wrong and self._is_there() else (change, wrong)
-        base = self.move.repo.tree(self.move.base).entry(self.source)
-        if self._tip is None or base is None or self._tip.kind != base.kind:
-            return change, [self.problem("was deleted or renamed", self.source)]
-        change = self._with_mode(self._tip)
-        if self._tip.oid == base.oid:
-            turned = (change.was_executable, change.was_link) != (None, None)
-            changes = change.before != change.after or turned
-            return (change if changes or change.renamed_from else None), []
-        if change.after is None or any(isinstance(it.edit.op, WriteBytes) for it in self.placed):
-            return change, [self.problem("was changed", self.source)]
-        assert change.before is not None
-        now = self.move.repo.tree(self.move.tip).read(self.source)
-        theirs = line_hunks(change.before, now)
-        ours = line_hunks(change.before, change.after)
-        carried = carry_lines(change.before, change.after, now, ours, theirs)
-        self.beside = any(touch.beside for touch in carried.touches)
-        result = {touch.ours for touch in carried.touches if touch.same}
-        self.made_before = self._editing(result) - self._editing({b[:2] for b in ours} - result)
-        wrong = self._touched(carried, now, theirs) or self._elsewhere(theirs)
-        moved = change.renamed_from or change.was_executable is not None
-        if carried.text == now and not moved and not wrong:
-            return None, []
-        return replace(change, before=now, after=carried.text, hunks=carried.hunks), wrong
+            if taken := self._taken():
+                if not self._is_there():
+                    self.refuse("was made", taken)
+                return None
+            if change.before is None:
+                return change
+        base, tip = self.base.entry(self.source), self.tip.entry(self.source)
+        if tip is None or base is None or tip.kind != base.kind:
+            self.refuse("was deleted or renamed", self.source)
+            return None
+        change = _with_mode(change, tip)
+        moved = change.renamed_from or (change.was_executable, change.was_link) != (None, None)
+        if tip.oid == base.oid:
+            return change if moved or change.before != change.after else None
+        by_bytes = any(isinstance(it.edit.op, WriteBytes) for it in self.placed)
+        if change.before is None or change.after is None or by_bytes:
+            self.refuse("was changed", self.source)
+            return None
+        now, before = self.tip.read(self.source), change.before
+        theirs, ours = line_hunks(before, now), line_hunks(before, change.after)
+        text, touches = carry_lines(before, change.after, now, ours, theirs)
+        move.beside |= any(touch.beside for touch in touches)
+        made = {touch.ours for touch in touches if touch.same}
+        move.made_before |= self._editing(made) - self._editing({b[:2] for b in ours} - made)
+        wrong = len(move.problems)
+        self._check_touches(touches, now, theirs)
+        if len(move.problems) == wrong:
+            self._check_places(theirs)
+        if text == now and not moved and len(move.problems) == wrong:
+            return None
+        return replace(change, before=now, after=text, hunks=tuple(line_hunks(now, text)))
 
-    def _with_mode(self, tip: Entry) -> FileChange:
-        if self.change.link or self.change.was_link is not None:
-            return self.change
-        if self.change.was_executable is None:
-            return replace(self.change, executable=tip.executable)
-        same = tip.executable == self.change.executable
-        return replace(self.change, was_executable=None if same else tip.executable)
-
-    def _new_path(self) -> list[ErrorProblem]:
-        path, tree = self.change.path, self.move.repo.tree(self.move.tip)
-        base = self.move.repo.tree(self.move.base)
-        there = tree.entry(path)
-        if there is not None and there != base.entry(path):  # what was there goes, or is refused
-            return [self.problem("was made", path)]
-        for parent in map(str, list(PurePosixPath(path).parents)[:-1]):
-            there = tree.entry(parent)
-            if there is not None and there.kind != "tree" and there != base.entry(parent):
-                return [self.problem("was made", parent)]
-        return []
+    def _taken(self) -> str | None:
+        """Return the changed path on the tip that is in a new file's way."""
+        path = self.change.path
+        for name in (path, *map(str, list(PurePosixPath(path).parents)[:-1])):
+            there = self.tip.entry(name)
+            blocks = there is not None and (name == path or there.kind != "tree")
+            if blocks and there != self.base.entry(name):  # else it goes, or is refused
+                return name
+        return None
 
     def _is_there(self) -> bool:
-        """Return whether the tip has the file that the batch makes, byte for byte."""
-        path, tree = self.change.path, self.move.repo.tree(self.move.tip)
-        entry = tree.entry(path)
+        """Return True if the tip has the file that the batch makes, byte for byte."""
+        path, entry = self.change.path, self.tip.entry(self.change.path)
         kind = "link" if self.change.link else "file"
         if self.change.renamed_from or entry is None or entry.kind != kind:
             return False
-        self.made_before |= {it.id for it in self.placed}
-        return tree.read(path) == self.change.after
+        self.move.made_before |= {it.id for it in self.placed}
+        return self.tip.read(path) == self.change.after
 
-    def _touched(
-        self, carried: Carried, now: bytes, theirs: Sequence[LineHunk]
-    ) -> list[ErrorProblem]:
+    def _check_touches(
+        self, touches: Sequence[Touch], now: bytes, theirs: Sequence[LineHunk]
+    ) -> None:
+        """Refuse the changes of lines that were touched since."""
         lines = split_lines(now)
-        problems = []
-        for touch in carried.touches:
+        for touch in touches:
             it = self._at(touch.ours)
             if touch.same or (touch.beside and it and _has_seen(it, touch, lines, theirs)):
                 continue
-            problems.append(self.move.collision(touch, self.source, now, it.id if it else None))
-        return problems
+            who = self.move.who(self.source, touch.now)
+            ours, there = inclusive(touch.ours), inclusive(touch.theirs)
+            where = in_words(there) + (", right beside," if touch.beside else "")
+            self.move.refuse(
+                f"{f'edit {it.id}' if it else 'the batch'} changes {in_words(ours)} of "
+                f"{self.source}, and {history.commit_in_words(who)} changed {where} "
+                f"{self.move.since}",
+                it.id if it else None,
+                replace(who, lines=there),
+                line=ours[0],
+                excerpt=_excerpt(now, touch.now),
+            )
 
     def _at(self, lines: Lines) -> _Placed | None:
         for it in self.placed:
@@ -455,20 +406,37 @@ class _File:
     def _editing(self, runs: Collection[Lines]) -> set[str]:
         return {it.id for run in runs if (it := self._at(run))}
 
-    def _elsewhere(self, theirs: Sequence[LineHunk]) -> list[ErrorProblem]:
-        """Return a problem for each edit that resolves elsewhere on the tip."""
-        problems = []
+    def _check_places(self, theirs: Sequence[LineHunk]) -> None:
+        """Refuse each edit that resolves elsewhere on the tip."""
         for it in self.placed:
             was, now = it.was.lines, it.now.lines
             if not (it.quotes and was and now and it.now.state in USABLE):
                 continue
             first, end = image((was[0] - 1, was[1]), theirs)
             if not (now[0] - 1 < max(end, first + 1) and first < now[1]):
-                problems.append(self.move.elsewhere(self.source, it.id, was, (first + 1, end), now))
-        return problems
+                self.move.refuse(
+                    f"edit {it.id} means {in_words(was)} of {self.source} on its base "
+                    f"{self.move.base[:12]}, which is {in_words((first + 1, end))} today, and what "
+                    f"it quotes is at {in_words(now)} today",
+                    it.id,
+                    self.move.who(self.source),
+                    line=was[0],
+                )
 
-    def problem(self, what: str, path: str) -> ErrorProblem:
-        return self.move.problem(what, path, self.placed[0].id if self.placed else None)
+    def refuse(self, what: str, path: str) -> None:
+        who = self.move.who(path)
+        by = history.commit_in_words(who)
+        edit = self.placed[0].id if self.placed else None
+        self.move.refuse(f"{path} {what} {self.move.since} by {by}", edit, who)
+
+
+def _with_mode(change: FileChange, tip: Entry) -> FileChange:
+    if change.link or change.was_link is not None:
+        return change
+    if change.was_executable is None:
+        return replace(change, executable=tip.executable)
+    same = tip.executable == change.executable
+    return replace(change, was_executable=None if same else tip.executable)
 
 
 def _has_seen(

@@ -30,30 +30,20 @@ class Touch(Struct, frozen=True):
     beside: bool
 
 
-class Carried(Struct, frozen=True):
-    """The new text, and the runs where the two sides touch."""
-
-    text: bytes
-    touches: tuple[Touch, ...]
-    hunks: tuple[LineHunk, ...]
-    """The changes made, in lines of the text as it is now and of the new text."""
-
-
 def carry_lines(
     before: bytes,
     after: bytes,
     now: bytes,
     ours: Sequence[LineHunk],
     theirs: Sequence[LineHunk],
-) -> Carried:
-    """Make on `now` the change that turned `before` into `after`.
+) -> tuple[bytes, tuple[Touch, ...]]:
+    """Make on `now` the change that turned `before` into `after`, and say where both touch.
 
     `ours` and `theirs` are the changed runs of `before` to `after` and of `before` to `now`.
     """
     old, wanted, present = map(split_lines, (before, after, now))
     lines: list[bytes] = []
     touches: list[Touch] = []
-    hunks: list[LineHunk] = []
     position = 0
     for a0, a1, b0, b1 in ours:
         run, new = (a0, a1), wanted[b0:b1]
@@ -67,15 +57,10 @@ def carry_lines(
             for block in reversed(met)
         ]
         start = a0 + _shift(theirs, a0)
-        lines += present[position:start]
-        first, new_first = start, len(lines)
-        if hunks and position == start:
-            first, _, new_first, _ = hunks.pop()
-        lines += new
+        lines += [*present[position:start], *new]
         position = start + a1 - a0
-        hunks.append((first, position, new_first, len(lines)))
     lines += present[position:]
-    return Carried(b"".join(lines), tuple(touches), tuple(hunks))
+    return b"".join(lines), tuple(touches)
 
 
 def image(lines: Lines, theirs: Sequence[LineHunk]) -> Lines:

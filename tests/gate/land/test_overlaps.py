@@ -50,8 +50,8 @@ def test_what_is_pending_is_what_the_moved_base_would_refuse(
         proposal("other", {"a": (before, other)}),
     )
     old, ours, theirs = (text.encode() for text in (before, one, other))
-    carried = carry_lines(old, ours, theirs, line_hunks(old, ours), line_hunks(old, theirs))
-    meeting = {touch.ours for touch in carried.touches}
+    _, touches = carry_lines(old, ours, theirs, line_hunks(old, ours), line_hunks(old, theirs))
+    meeting = {touch.ours for touch in touches}
     assert {_run(ours.lines) for ours, _ in found} == {_shown(run) for run in meeting}
 
 

@@ -13,8 +13,7 @@ from patchq.gate.pipeline.lines import Touch, carry_lines
 
 
 def carried(before: bytes, after: bytes, now: bytes) -> tuple[bytes, tuple[Touch, ...]]:
-    made = carry_lines(before, after, now, line_hunks(before, after), line_hunks(before, now))
-    return made.text, made.touches
+    return carry_lines(before, after, now, line_hunks(before, after), line_hunks(before, now))
 
 
 LINE = st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"}\n"])
