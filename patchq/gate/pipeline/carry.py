@@ -8,7 +8,7 @@ are in `docs/decisions/0004-moved-bases.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
@@ -83,7 +83,6 @@ class Move:
             f"`base: {tip[:12]}`"
         )
         self.problems: list[ErrorProblem] = []
-        self.made_before: set[str] = set()
         self.beside = False
         """True if lines were changed beside others'."""
 
@@ -169,9 +168,10 @@ def to_tip(response: Response, resolved: Resolved) -> Resolved:
         taken = response.choice.among(resolved.parsed.edits)
         tree = session.repo.tree(tip)
         on_tip = batch.plan(taken, tree, session.rules, diagnosed=False)
+        if not (on_tip.refused or on_tip.changes):  # others have made all of it
+            return replace(resolved, plan=on_tip, edits=_now(edits, on_tip.edits))
         carried = _carried(taken, plan, on_tip, move)
-        now, changes = {edit.id: edit for edit in carried.edits}, carried.changes
-        edits = tuple(now.get(edit.id, edit) for edit in edits)
+        edits, changes = _now(edits, carried.edits), carried.changes
         if carried.refused:
             raise EndedEarly("rejected", *carried.problems, edits=edits)
     if (
@@ -181,6 +181,11 @@ def to_tip(response: Response, resolved: Resolved) -> Resolved:
     ):
         raise EndedEarly("rejected", problem, edits=edits)
     return replace(resolved, plan=replace(plan, changes=changes, edits=edits), edits=edits)
+
+
+def _now(edits: Sequence[EditOutcome], now: Sequence[EditOutcome]) -> tuple[EditOutcome, ...]:
+    by_id = {edit.id: edit for edit in now}
+    return tuple(by_id.get(edit.id, edit) for edit in edits)
 
 
 def refuse_known(response: Response, id: str, sha256: str) -> None:
@@ -266,19 +271,20 @@ def _carried(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> Pla
     placed = [_Placed(*it) for it in zip(edits, plan.edits, on_tip.edits, strict=True)]
     report = {change.path: change for change in on_tip.changes}
     changes: list[FileChange] = []
+    states: dict[str, EditState] = {}
     for change in plan.changes:
         file, wrong = _File(change, placed, move), len(move.problems)
         result = file.carried()
         if result is None:
+            states |= dict.fromkeys((it.id for it in file.placed), "already_applied")
             continue
         changes.append(result)
         alone = report.get(result.path, result)  # what the edits do, taken for ones of the tip
         differs = alone.after != result.after and all(it.quotes for it in file.placed)
         if differs and len(move.problems) == wrong:
             file.refuse("was changed so that these edits mean something else", file.source)
-    states: dict[str, EditState] = dict.fromkeys(move.made_before, "already_applied")
     states |= {problem.edit: "failed" for problem in move.problems if problem.edit}
-    outcomes = tuple(replace(it, state=states.get(it.id, it.state)) for it in plan.edits)
+    outcomes = tuple(replace(edit, state=states.get(edit.id, edit.state)) for edit in plan.edits)
     return Plan(() if move.problems else tuple(changes), outcomes, tuple(move.problems))
 
 
@@ -324,8 +330,7 @@ class _File:
         change, move = self.change, self.move
         if change.before is None or change.renamed_from:
             if taken := self._taken():
-                if not self._is_there():
-                    self.refuse("was made", taken)
+                self.refuse("was made", taken)
                 return None
             if change.before is None:
                 return change
@@ -345,8 +350,6 @@ class _File:
         theirs, ours = line_hunks(before, now), line_hunks(before, change.after)
         text, touches = carry_lines(before, change.after, now, ours, theirs)
         move.beside |= any(touch.beside for touch in touches)
-        made = {touch.ours for touch in touches if touch.same}
-        move.made_before |= self._editing(made) - self._editing({b[:2] for b in ours} - made)
         wrong = len(move.problems)
         self._check_touches(touches, now, theirs)
         if len(move.problems) == wrong:
@@ -364,15 +367,6 @@ class _File:
             if blocks and there != self.base.entry(name):  # else it goes, or is refused
                 return name
         return None
-
-    def _is_there(self) -> bool:
-        """Return True if the tip has the file that the batch makes, byte for byte."""
-        path, entry = self.change.path, self.tip.entry(self.change.path)
-        kind = "link" if self.change.link else "file"
-        if self.change.renamed_from or entry is None or entry.kind != kind:
-            return False
-        self.move.made_before |= {it.id for it in self.placed}
-        return self.tip.read(path) == self.change.after
 
     def _check_touches(
         self, touches: Sequence[Touch], now: bytes, theirs: Sequence[LineHunk]
@@ -402,9 +396,6 @@ class _File:
             if quoted and quoted[0] - 1 <= lines[0] and lines[1] <= quoted[1]:
                 return it
         return self.placed[0] if len(self.placed) == 1 else None
-
-    def _editing(self, runs: Collection[Lines]) -> set[str]:
-        return {it.id for run in runs if (it := self._at(run))}
 
     def _check_places(self, theirs: Sequence[LineHunk]) -> None:
         """Refuse each edit that resolves elsewhere on the tip."""

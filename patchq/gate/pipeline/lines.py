@@ -37,9 +37,9 @@ def carry_lines(
     ours: Sequence[LineHunk],
     theirs: Sequence[LineHunk],
 ) -> tuple[bytes, tuple[Touch, ...]]:
-    """Make on `now` the change that turned `before` into `after`, and say where both touch.
+    """Make on `now` the change that made `after` of `before`, and say where both touch.
 
-    `ours` and `theirs` are the changed runs of `before` to `after` and of `before` to `now`.
+    `ours` and `theirs` are the changed runs of `before` to `after`, and to `now`.
     """
     old, wanted, present = map(split_lines, (before, after, now))
     lines: list[bytes] = []
@@ -49,7 +49,7 @@ def carry_lines(
         run, new = (a0, a1), wanted[b0:b1]
         met = [block for block in theirs if block[0] <= a1 and a0 <= block[1]]
         twin = next((block[2:] for block in met if block[:2] == run), (0, 0))
-        if _is_telling(old[a0:a1], new) and present[slice(*twin)] == new != []:
+        if _is_telling(old[a0:a1], new) and present[slice(*twin)] == new:
             touches.append(Touch(run, run, twin, same=True, beside=False))
             continue
         touches += [
