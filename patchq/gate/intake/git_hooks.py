@@ -73,7 +73,7 @@ def judge_staged(session: Session) -> list[Refusal]:
     tree = git.output("write-tree").decode().strip()
     commit = git.output("commit-tree", tree, "-p", head, "-m", _MAIL).decode().strip()
     found = [*judge.secrets_in_words("", _author(git, workdir))]
-    found += judge.judge_commit(session, head, commit).errors
+    found += judge.judge_commit(session, head, commit)
     if not found:
         found = _asked(session, _MAIL, session.repo.head_branch() or "", head, commit, _BOTH)
     return [Refusal(problem) for problem in found]
@@ -154,7 +154,7 @@ def _of_commit(
     home = session.branches.tip(session.target)
     if home and repo.is_ancestor(commit, home):
         own.discard(FILE)
-    errors = judge.judge_commit(session, parent, commit, own).errors
+    errors = judge.judge_commit(session, parent, commit, own)
     if not errors and not changed:
         errors = _asked(session, _PUSH, branch, parent, commit, _PLAN)
     yield from errors

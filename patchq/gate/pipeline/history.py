@@ -8,7 +8,6 @@ edits.  Nothing here writes.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -25,7 +24,7 @@ from patchq.core.text.quote import clip, visible
 from patchq.gate.errors import ObjectDamaged, UsageError
 from patchq.gate.git import records
 from patchq.gate.git.merges import fork_of, line_hunks
-from patchq.gate.git.objects import BLOB, CommitInfo, Leaf, mode_of, object_id
+from patchq.gate.git.objects import BLOB, Leaf, mode_of, object_id
 from patchq.gate.git.refs import ref_names
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import notes
@@ -45,10 +44,10 @@ from patchq.gate.report.schema import (
 
 _MOST_COMMITS = 1000
 _MOST_BASES = 64
-_MOST_PATHS = 500  # of a commit whose changes are remembered; a batch changes fewer
 _MOST_TOUCHING = 300
 _LONGEST_UNKNOWN_ID = 200
 Changes = Mapping[str, tuple[Leaf | None, Leaf | None]]
+Walked = tuple[str, Mapping[str, Sequence[str]]]  # a commit and its trailers
 # Where a batch is found first, that tells its state; one that landed may have left such a ref.
 _STATES: Mapping[str, State] = {
     records.DISCARDED: "discarded",
@@ -79,10 +78,6 @@ class Sighting(Struct, frozen=True):
 
 def trailers(repo: Repository, commit: str) -> dict[str, list[str]]:
     return message.trailers(repo.message(commit))
-
-
-def batches(commit: CommitInfo) -> list[str]:
-    return message.trailers(commit.message).get("Patchq-Batch", [])
 
 
 def ids(repo: Repository, *prefixes: str) -> set[str]:
@@ -148,7 +143,8 @@ def landed_commits(context: RepoContext) -> Mapping[str, str]:
         tips, found = {}, {}
     for name, tip in now.items():
         for commit in repo.commits(tip, tips.get(name, before)) if tips.get(name) != tip else ():
-            for id in batches(commit) if "Patchq-Batch:" in commit.message else ():
+            known = message.trailers(commit.message) if "Patchq-Batch:" in commit.message else {}
+            for id in known.get("Patchq-Batch", ()):
                 new.setdefault(id, commit.oid)
         before = tip
     _landed[repo] = now, {**found, **new} if new else found
@@ -203,20 +199,6 @@ def targets(context: RepoContext) -> list[str]:
     ]
 
 
-def commits(context: RepoContext, branches: Iterable[str]) -> Iterator[tuple[str, CommitInfo]]:
-    """Yield the commits of these branches, each with the branch, the newest first.
-
-    Commits of the branch before come once.
-    """
-    before = None
-    for name in branches:
-        tip = context.branches.tip(name)
-        if tip is not None:
-            for commit in context.repo.commits(tip, before):
-                yield name, commit
-            before = tip
-
-
 # ---------------------------------------------------------------- by a report
 
 
@@ -239,8 +221,12 @@ def _carrier(
     repo: Repository, id: str, sha256: str, tip: str, start: str | None = None
 ) -> str | None:
     """Return the newest commit since `start` whose trailers name the batch and its source."""
-    named = _walk(repo, tip, start).carriers.get(id, ())
-    return next((commit for commit, sources in named if f"sha256:{sha256}" in sources), None)
+    for commit, named in _walk(repo, tip, start):
+        if id in named.get("Patchq-Batch", ()) and f"sha256:{sha256}" in named.get(
+            "Patchq-Source", ()
+        ):
+            return commit
+    return None
 
 
 def squash_of(repo: Repository, own: str, tip: str, below: str | None = None) -> str | None:
@@ -253,17 +239,10 @@ def squash_of(repo: Repository, own: str, tip: str, below: str | None = None) ->
     start = fork_of(repo, own, tip)
     if start is None or start in (own, tip):
         return None
-    since = _walk(repo, tip, start)
-    if not since.plain or not (wanted := repo.changes(start, own)):
-        return None
-    root, made = repo.tree(own).root, [wanted]
-    if below and repo.is_ancestor(below, own):
-        made.append(repo.changes(below, own))
-    for commit in since.plain:
-        parents = repo.parents(commit)
-        if len(parents) == 1 and (
-            repo.tree(commit).root == root or since.changes(repo, parents[0], commit) in made
-        ):
+    starts = [start, below] if below and repo.is_ancestor(below, own) else [start]
+    made = [repo.changes(at, own) for at in starts]
+    for commit, named in _walk(repo, tip, start):
+        if "Patchq-Batch" not in named and any(_makes(repo, commit, own, it) for it in made):
             return commit
     return None
 
@@ -273,49 +252,35 @@ def holds_all(repo: Repository, own: str, landed: str, tip: str) -> bool:
 
     The fork is from the branch of `tip`.  With a proposal, those below it were squashed into it.
     """
-    start, parents = fork_of(repo, own, tip), repo.parents(landed)
-    if start is None or len(parents) != 1:
+    start = fork_of(repo, own, tip)
+    return start is not None and _makes(repo, landed, own, repo.changes(start, own))
+
+
+def _makes(repo: Repository, commit: str, own: str, wanted: Changes) -> bool:
+    """Return True if a commit makes these changes, or the tree of `own` by them."""
+    parents = repo.parents(commit)
+    if len(parents) != 1 or not wanted:
         return False
-    same = repo.tree(landed).root == repo.tree(own).root
-    return same or repo.changes(parents[0], landed) == repo.changes(start, own)
+    (before, after), (path, sides) = map(repo.tree, (*parents, commit)), next(iter(wanted.items()))
+    alike = (repo.leaf(before.root, path), repo.leaf(after.root, path)) == sides
+    made = alike and repo.changes(parents[0], commit) == wanted
+    return made or after.root == repo.tree(own).root
 
 
-class Since(Struct, frozen=True):
-    """The commits between two: `carriers` by the batches that their trailers name, each with its
-    sources; the `plain` ones name none, and `made` has what some of these change."""
-
-    carriers: Mapping[str, Sequence[tuple[str, Sequence[str]]]]
-    plain: Sequence[str]
-    made: dict[str, Changes]
-
-    def changes(self, repo: Repository, parent: str, commit: str) -> Changes:
-        """Return what a plain commit changes; nothing for one of very many files."""
-        if commit not in self.made:
-            found = repo.changes(parent, commit)
-            self.made[commit] = found if len(found) <= _MOST_PATHS else {}
-        return self.made[commit]
+# The commits between tips and bases that were asked for, with their trailers.
+_walked: WeakKeyDictionary[Repository, dict[tuple[str, str | None], Sequence[Walked]]] = (
+    WeakKeyDictionary()
+)
 
 
-# What was found between a tip and the bases that were asked for: very many batches may wait.
-_walked: WeakKeyDictionary[Repository, tuple[str, dict[str | None, Since]]] = WeakKeyDictionary()
-
-
-def _walk(repo: Repository, tip: str, start: str | None) -> Since:
-    of, found = _walked.get(repo, ("", {}))
-    if of != tip or len(found) >= _MOST_BASES:
-        found = {}
-        _walked[repo] = tip, found
-    if start not in found:
-        carriers: dict[str, list[tuple[str, Sequence[str]]]] = defaultdict(list)
-        plain = list[str]()
-        for commit in repo.commits(tip, start, _MOST_COMMITS):
-            named = message.trailers(commit.message)
-            for id in named.get("Patchq-Batch", []):
-                carriers[id].append((commit.oid, named.get("Patchq-Source", [])))
-            if "Patchq-Batch" not in named:
-                plain.append(commit.oid)
-        found[start] = Since(carriers, plain, {})
-    return found[start]
+def _walk(repo: Repository, tip: str, start: str | None) -> Sequence[Walked]:
+    known = _walked.setdefault(repo, {})
+    if len(known) >= _MOST_BASES:  # very many batches may wait
+        known.clear()
+    if (tip, start) not in known:
+        commits = repo.commits(tip, start, _MOST_COMMITS)
+        known[tip, start] = [(it.oid, message.trailers(it.message)) for it in commits]
+    return known[tip, start]
 
 
 def waiting(context: RepoContext, ids: Iterable[str] | None = None) -> Iterator[CommittedReport]:

@@ -15,7 +15,6 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import FileChange, Problem, State, Tree
@@ -204,45 +203,37 @@ def _to_review(decision: Decision, code: str, message: str, path: str | None = N
     return Problem(code, message, hint, severity="warning", path=path)
 
 
-class Judgement(Struct, frozen=True):
-    """Problems of changes, errors or else warnings, with their diff."""
+def judge(
+    changes: Sequence[FileChange], before: Tree, session: Session
+) -> tuple[tuple[Problem, ...], str]:
+    """Return what speaks against changes of a tree, and their diff.
 
-    problems: tuple[Problem, ...]
-    diff: str = ""
-
-    @property
-    def errors(self) -> list[Problem]:
-        return [problem for problem in self.problems if problem.severity == "error"]
-
-
-def judge(changes: Sequence[FileChange], before: Tree, session: Session) -> Judgement:
-    """Return what speaks against changes of a tree; the first kind that is found decides."""
+    The first kind of problem that is found decides; without a diff it is of paths and sizes.
+    """
     sizes = ((change.path, len(change.after)) for change in changes if change.after is not None)
     if flaws := (
         *over_limits(len(changes), sizes, session.config.limits),
         *targets.misplaced(changes, before, session.rules),
         *links.flaws(changes, before, session.rules),
     ):
-        return Judgement(flaws)
+        return flaws, ""
     diff = unified.unified(changes)
     if secrets := (
         *secrecy.in_paths(changes),
         *secrecy.in_diff(diff),
         *secrecy.in_bytes(changes),
     ):
-        return Judgement(secrets, diff)
-    judged = [change for change in changes if session.rules.judged(change.path)]
-    return Judgement(syntax.broken(judged), diff)
+        return secrets, diff
+    return syntax.broken([it for it in changes if session.rules.judged(it.path)]), diff
 
 
 def checked(decision: Decision, changes: Sequence[FileChange], session: Session) -> Decision:
     """Return the decision with the diff of the changes, ended where these are refused."""
     if not changes:
         return decision.with_verdict("duplicate")
-    judgement = judge(changes, session.repo.tree(decision.tip), session)
-    problems = (*decision.problems, *judgement.problems)
-    decision = replace(decision, diff=judgement.diff, problems=problems)
-    if judgement.errors:
+    problems, diff = judge(changes, session.repo.tree(decision.tip), session)
+    decision = replace(decision, diff=diff, problems=(*decision.problems, *problems))
+    if decision.errors:
         return decision.with_verdict("rejected")
     return replace(decision, changes=tuple(changes)) if decision.choice.dry_run else decision
 
@@ -266,18 +257,18 @@ def secrets_in_words(text: str, author: str) -> tuple[Problem, ...]:
 
 def judge_commit(
     session: Session, parent: str, commit: str, among: Collection[str] | None = None
-) -> Judgement:
-    """Return the judgement on a commit that patchq did not make.
+) -> list[Problem]:
+    """Return the errors of a commit that patchq did not make.
 
     Its changes are those since `parent`, and only those of the paths `among`, if any are given.
     """
     repo = session.repo
     changes = repo.file_changes(parent, commit)
-    chosen = tuple(change for change in changes if among is None or change.path in among)
-    judgement = judge(chosen, repo.tree(parent), session)
-    odd = []
-    for path, (_, after) in repo.changes(parent, commit).items():
-        if after and after[0] == SUBMODULE and (among is None or path in among):
-            message = f"{path} would be a submodule, which no change may make"
-            odd.append(Problem("path.not_a_file", message, "leave it out", path=path))
-    return replace(judgement, problems=(*odd, *judgement.problems))
+    chosen = [change for change in changes if among is None or change.path in among]
+    problems, _ = judge(chosen, repo.tree(parent), session)
+    odd = [
+        Problem("path.not_a_file", f"{path} would be a submodule", "leave it out", path=path)
+        for path, (_, after) in repo.changes(parent, commit).items()
+        if after and after[0] == SUBMODULE and (among is None or path in among)
+    ]
+    return odd + [problem for problem in problems if problem.severity == "error"]

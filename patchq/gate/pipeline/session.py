@@ -259,42 +259,26 @@ def select(
     Edits that those of `only` need are chosen, too, and edits that need a left-out one are left
     out.  Raises `UsageError` for ids that there are not, and where nothing is left.
     """
-    needs = {edit.id: set(edit.needs) for edit in edits}
+    needs = {edit.id: edit.needs for edit in edits}
     unknown = sorted((set(only or ()) | without) - needs.keys())
     if unknown:
         raise UsageError(
             f"the change has no edit {', '.join(unknown)}",
             f"its edits: {', '.join(needs) or 'none could be read'}",
         )
+    left: dict[str, str | None] = dict.fromkeys(without)
     if only is not None:
-        selected, more = set[str](), list(only)
-        while more:
-            edit = more.pop()
-            if edit not in selected:
-                selected.add(edit)
-                more += needs[edit]
-        left: dict[str, str | None] = dict.fromkeys(needs.keys() - selected)
-    else:
-        left = dict.fromkeys(without)
-        while more_left := _in_need(edits, left):
-            left |= more_left
+        selected = set(only)
+        while more := {need for id in selected for need in needs[id]} - selected:
+            selected |= more
+        left = dict.fromkeys(needs.keys() - selected)
+    while lacking := {
+        id: need for id in needs.keys() - left.keys() for need in needs[id] if need in left
+    }:
+        left |= lacking
     if not needs.keys() - left.keys():
         raise UsageError("no edit would be left", "to take none of them, `patchq discard` it")
     return replace(choice, edits=frozenset(needs.keys() - left.keys()), left=left)
-
-
-def _in_need(edits: Edits, left: Collection[str]) -> dict[str, str]:
-    """Return the other edits that need one of those left out, with that one.
-
-    Edits that need one of these count too, if they come later.
-    """
-    more: dict[str, str] = {}
-    for edit in edits:
-        needs = [need for need in edit.needs if need in left]
-        needs = needs or [need for need in edit.needs if need in more]
-        if needs and edit.id not in left:
-            more[edit.id] = needs[-1]
-    return more
 
 
 def with_left_out(

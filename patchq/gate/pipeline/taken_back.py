@@ -33,13 +33,14 @@ def examine(context: RepoContext, report: Report) -> history.Sighting:
         note = f"reverted by hand, commit {by[:12]}" if by else ""
         return history.Sighting("reverted" if by else report.state, note)
     gone = f"its commit {report.commit[:12]} is not in the history of {report.target} any more"
-    if repo.resolve_commit(report.commit) is None:
-        return history.Sighting(report.state, f"{gone}, nor in the repository")
-    if _is_taken_out(repo, report.id, report.commit, tip):
+    start = start_of(repo, report.id, report.commit) if repo.resolve_commit(report.commit) else None
+    roots = [repo.tree(oid).root for oid in (report.commit, tip, start) if oid]
+    # To revert it would change nothing.
+    if start and merge(repo, *roots).tree == roots[1]:
         return history.Sighting(
             "reverted", f"{gone}; `patchq retry {report.id}` decides on it again"
         )
-    return history.Sighting(report.state, f"{gone}, but some of what it changed is still there")
+    return history.Sighting(report.state, f"{gone}; what it changed may still be there")
 
 
 def undone_by(repo: Repository, commit: str, tip: str) -> str | None:
@@ -51,15 +52,6 @@ def undone_by(repo: Repository, commit: str, tip: str) -> str | None:
                 return later.oid
             void.add(reverted)
     return None
-
-
-def _is_taken_out(repo: Repository, id: str, commit: str, tip: str) -> bool:
-    """Return True if to revert the batch's commit would change nothing on `tip`."""
-    start = start_of(repo, id, commit)
-    if start is None:
-        return False
-    own, now, before = (repo.tree(oid).root for oid in (commit, tip, start))
-    return merge(repo, own, now, before).tree == now
 
 
 def start_of(repo: Repository, id: str, commit: str) -> str | None:

@@ -177,10 +177,13 @@ def _targets(context: RepoContext, commits: set[str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     targets = history.targets(context) if commits else ()  # some ref may be unreadable
-    names = sorted(targets, key=lambda name: name != context.target)
-    for name, commit in history.commits(context, names):
-        if commit.oid in commits:
-            found.setdefault(commit.oid, name)
+    before = None
+    for name in sorted(targets, key=lambda name: name != context.target):
+        tip = context.branches.tip(name)
+        for commit in context.repo.commits(tip, before) if tip else ():
+            if commit.oid in commits:
+                found.setdefault(commit.oid, name)
+        before = tip
     return found
 
 
