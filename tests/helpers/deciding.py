@@ -92,6 +92,7 @@ class Bench:
             session.close()
 
     def _commit(self, files: Mapping[str, str | bytes], *parents: str) -> str:
+        (self.place / ".gitignore").write_bytes(_bytes(files.get(".gitignore", "")))
         index = pygit2.Index()
         for path, text in files.items():
             blob = self._git.create_blob(_bytes(text))

@@ -141,11 +141,6 @@ def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
     return lambda path: compiled.match(path.casefold()) is not None
 
 
-def ignored_by(lines: Sequence[str], path: str) -> bool:
-    """Return True if the lines of a `.gitignore` match a path below its directory."""
-    return bool(lines) and matcher([line for line in lines if not pattern_error(line)])(path)
-
-
 def _read(pattern: str) -> Sequence[GitIgnoreSpecPattern]:
     from pathspec import GitIgnoreSpec  # takes long to load, and simple patterns do without
 

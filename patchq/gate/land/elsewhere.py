@@ -19,7 +19,7 @@ from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.model.values import Envelope, Header
 from patchq.gate.errors import Unreachable
 from patchq.gate.git import records, refs
-from patchq.gate.pipeline.process import lane_named
+from patchq.gate.pipeline.process import lane_of
 from patchq.gate.pipeline.session import Session, recorded
 from patchq.gate.queue import Claim
 from patchq.gate.report.schema import Report, has_commit
@@ -89,7 +89,7 @@ def _lanes(claims: Iterable[Claim], session: Session) -> Collection[str] | None:
         header = opened.header if isinstance(opened, Envelope) else Header()
         if claim.request or header.depends_on or header.retries or not _has_base(header, session):
             return None
-        found.add(lane_named(header, session.target, session.config.targets))
+        found.add(lane_of(claim.data, session.target, session.config.targets))
         found |= {name for name in (chosen and chosen.target, _intended(claim)) if name}
     return found or None
 

@@ -11,11 +11,8 @@ history on which every edit resolves: a quote of lines that are gone tells which
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from functools import cache
 from itertools import islice
 from time import perf_counter
 from typing import Any, Literal
@@ -34,7 +31,6 @@ from patchq.core.model.values import (
     Edit,
     EditOutcome,
     Envelope,
-    Header,
     Parsed,
     Plan,
     Problem,
@@ -44,7 +40,6 @@ from patchq.core.model.values import (
 from patchq.core.plan import batch, guards
 from patchq.core.resolve.levels import unescape
 from patchq.core.text.quote import HIDDEN
-from patchq.gate.config.policy import ignored_by
 from patchq.gate.config.schema import Limits
 from patchq.gate.errors import CannotSign, Fault, ObjectDamaged, disk_fault
 from patchq.gate.git.checkout import WorkTrees
@@ -75,19 +70,6 @@ _MOST_BYTES = 20 << 20
 _MISSED = {"match.none", "match.count", "anchor.none", "path.not_found"}
 
 
-@contextmanager
-def collected_later() -> Iterator[None]:
-    """Look for garbage at the end: all that one decision makes is in use until then."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
-@collected_later()
 def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT) -> Decision:
     """Return the decision on one response, on the `tips` that it would land on."""
     response = Response(claim=claim, session=session, choice=choice)
@@ -138,19 +120,18 @@ def open_envelope(response: Response) -> Response:
     An unreadable one gets an id, too.  A claim with a problem is refused for it, and held for one
     that is a warning.
     """
-    began = perf_counter()
-    claim, retries, stem = response.claim, response.choice.retries, response.stem
-    refused = claim.problem is not None and claim.problem.severity == "error"
-    opened = (claim.problem,) if claim.problem and refused else open_response(claim.data)
-    envelope, unreadable = (
-        (opened, ()) if isinstance(opened, Envelope) else (Envelope(Header(), ""), opened)
-    )
-    again = bool(retries and not unreadable)
-    header = replace(envelope.header, retries=retries) if again else envelope.header
-    id = claim.id or response.session.queue.reserve(claim, secrecy.batch_id(header.id or stem))
+    claim, retries, problem = response.claim, response.choice.retries, response.claim.problem
+    refused = problem is not None and problem.severity == "error"
+    opened = (problem,) if problem and refused else open_response(claim.data)
+    if isinstance(opened, Envelope):
+        header = replace(opened.header, retries=retries) if retries else opened.header
+        response = replace(response, envelope=replace(opened, header=header))
+    else:
+        response = replace(response, unreadable=opened)
+    named = secrecy.batch_id(response.header.id or response.stem)
+    id = claim.id or response.session.queue.reserve(claim, named)
     logs.turn_to(id)
-    response.timings["open_ms"] = milliseconds(began)
-    return replace(response, id=id, header=header, envelope=envelope, unreadable=unreadable)
+    return replace(response, id=id)
 
 
 def check_envelope(response: Response) -> None:
@@ -164,7 +145,7 @@ def check_envelope(response: Response) -> None:
 
 
 def _without_effect(response: Response) -> Iterator[Problem]:
-    header, session = response.envelope.header, response.session
+    header, session = response.header, response.session
     if header.author and not session.config.commit.author_from_response:
         yield Problem(
             "frontmatter.value",
@@ -253,17 +234,13 @@ def not_a_target(target: str, allowed: Sequence[str]) -> Problem | None:
 
 
 def lane_of(data: bytes, default: str, targets: Sequence[str]) -> str:
-    """Return the branch that a response is for; `targets` are patterns of those allowed."""
+    """Return the branch that a response is for; the default, where it is refused, for any other.
+
+    `targets` are patterns of the branches that are allowed.
+    """
     opened = open_response(data)
-    return lane_named(opened.header if isinstance(opened, Envelope) else None, default, targets)
-
-
-def lane_named(header: Header | None, default: str, targets: Sequence[str]) -> str:
-    """Return the branch that a header names; the default, where it is refused, for any other."""
-    named = header.target if header else None
-    if named is None or not_a_target(named, [default, *targets]):
-        return default
-    return named
+    named = opened.header.target if isinstance(opened, Envelope) else None
+    return default if named is None or not_a_target(named, [default, *targets]) else named
 
 
 def _known_paths(tree: Tree, work_trees: WorkTrees) -> BasePaths:
@@ -274,17 +251,7 @@ def _known_paths(tree: Tree, work_trees: WorkTrees) -> BasePaths:
         seen = found.path is not None and (not found.reason or paths.has(found.path))
         return found.path if seen else None
 
-    @cache
-    def patterns(directory: str) -> Sequence[str]:
-        return (paths.text(f"{directory}.gitignore") or "").splitlines()
-
-    def ignores(path: str) -> bool:
-        names = path.split("/")
-        above = ("".join(f"{name}/" for name in names[:n]) for n in range(len(names)))
-        own = any(ignored_by(patterns(top), path.removeprefix(top)) for top in above)
-        return own or work_trees.ignore(path)
-
-    paths = base_paths(tree, below, ignores)
+    paths = base_paths(tree, below, work_trees.ignore)
     return paths
 
 

@@ -176,7 +176,7 @@ _LOG = logging.getLogger("patchq")
 
 
 class Response(Struct, frozen=True, kw_only=True):
-    """A response, and how it is taken; `id`, `header` and `envelope` are empty before it is opened.
+    """A response, and how it is taken; `id` and `envelope` are empty before it is opened.
 
     Its commit is for the branch `target`, on the commit (hex) `tip`: that of the branch, or of the
     proposal `on` below it.  `warnings` and `timings` (milliseconds, by stage) grow from stage to
@@ -187,7 +187,6 @@ class Response(Struct, frozen=True, kw_only=True):
     session: Session
     choice: Choice = AS_SENT
     id: str = ""
-    header: Header = field(default_factory=Header)
     envelope: Envelope = field(default_factory=partial(Envelope, Header(), ""))
     unreadable: tuple[Problem, ...] = ()
     target: str = ""
@@ -195,6 +194,10 @@ class Response(Struct, frozen=True, kw_only=True):
     on: str | None = None
     warnings: list[Problem] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def header(self) -> Header:
+        return self.envelope.header
 
     @property
     def stem(self) -> str:
