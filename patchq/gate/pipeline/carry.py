@@ -62,9 +62,9 @@ _EXCERPT = 3
 
 
 class Move:
-    """A move of a batch from its base to the commit (hex) `tip`, with what prevents it.
+    """A move of a batch from its base to a commit (hex), `tip`.
 
-    `accepted` is the id of the change if it waited, and was accepted.
+    `problems` are what prevents it, and `accepted` is the id of the change if it waited, and was accepted.
     """
 
     def __init__(

@@ -257,7 +257,7 @@ def holds_all(repo: Repository, own: str, landed: str, tip: str) -> bool:
 
 
 def _makes(repo: Repository, commit: str, own: str, wanted: Changes) -> bool:
-    """Return True if a commit makes these changes, or the tree of `own` by them."""
+    """Return True if a commit makes these changes, or the tree of `own`."""
     parents = repo.parents(commit)
     if len(parents) != 1 or not wanted:
         return False
