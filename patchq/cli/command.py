@@ -45,7 +45,6 @@ VERBS = {
     "accept": ("decide", "land a proposal on its target"),
     "train": ("serve", "land what was accepted and waits; the daemon does so by itself"),
     "send-back": ("decide", "ask for changes of a proposal, in words that its agent gets"),
-    "comment": ("decide", "reply to a comment on a proposal, or resolve it"),
     "discard": ("decide", "take a proposal away; its commit is kept, and `log` tells it"),
     "revert": ("decide", "take back a change that landed"),
     "retry": ("decide", "decide again on a response, on the branches as they are now"),
@@ -83,7 +82,7 @@ GROUPS = {
     "serve": ("run", "stop", "service"),
     "hand in": ("submit", "wait", "check", "apply", "instructions", "mcp"),
     "look": ("log", "events", "stats"),
-    "decide": ("discard", "comment", "retry", "revert"),
+    "decide": ("discard", "retry", "revert"),
     "ask a model": ("prompt", "ask", "anchors", "formats"),
 }
 GROUPS["more"] = tuple(verb for verb in VERBS if not any(verb in some for some in GROUPS.values()))
@@ -98,7 +97,6 @@ _EPILOG = "`-C DIR`, `--config FILE`, `--json`, `-q` and `-v` are taken as well:
 _MISSING = {
     "ID": ("name a change", "`patchq status` lists them"),
     "FILE": ("name a file", None),
-    "C": ("name a comment", "`patchq show ID` has them"),
     "SHELL": ("name a shell", None),
     "--task": ("describe the task", None),
 }
@@ -266,9 +264,11 @@ def call(words: Sequence[str]) -> int:
         forget_reader()
         return code
     except Exception as error:
-        fault = fault_of(error, "this is a defect of patchq; {} has what a report of it needs")
-        if fault.code == CRASHED:
-            fault.hint = str(fault.hint).format(_crash_log(error))
+        fault = fault_of(error, "this is a defect of patchq; report it with the lines above")
+        if fault.code == CRASHED and not json:
+            import traceback  # only who crashes needs it
+
+            traceback.print_exc()
         tell(fault, json=json)
         return fault.exit_status
 
@@ -283,18 +283,6 @@ def _enter(directories: Sequence[str]) -> Path:
                 f"cannot change to {name}: {error.strerror}", "name a directory behind -C"
             ) from None
     return Path.cwd() if directories else Path()
-
-
-def _crash_log(error: Exception) -> str:
-    import tempfile  # only who crashes needs them
-    import traceback
-
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="patchq-", suffix=".log", delete=False, encoding="utf-8"
-    ) as log:
-        log.write(f"patchq {__version__}, Python {sys.version}\n{sys.argv}\n\n")
-        traceback.print_exception(error, file=log)
-    return log.name
 
 
 # ---------------------------------------------------------------- streams

@@ -181,12 +181,12 @@ def apply(args: Namespace) -> int:
     session = gate.session()
     data, name = arguments.read_response(args.file)
 
-    from patchq.cli import confirm  # only who asks needs it
+    from patchq.cli import decide  # only who asks needs it
 
-    ask = confirm.asker(args, session.config) if args.file != "-" else None
+    ask = decide.asker(args, session.config) if args.file != "-" else None
     verdicts = output.Verdicts(args)
     try:
         gate.apply(data, name=name, ask=ask, tell=verdicts)
-    except confirm.Quit:
+    except decide.Quit:
         return 130
     return verdicts.exit_code

@@ -104,15 +104,15 @@ ARGUMENTS: Table = {
 
 
 def run(args: Namespace) -> int:
-    from patchq.cli import confirm
+    from patchq.cli import decide
 
     gate = opening.gate(args)
     config = gate.session().config
-    ask = confirm.asker(args, config)
+    ask = decide.asker(args, config)
     with gate.service(partial(output.say, args), ask, lasting=False) as service:
         gate.setup_log(config)
         gate.notice_difference(service.session.judged_by)
-        with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next run
+        with suppress(decide.Quit, Interrupted):  # what was in hand waits for the next run
             service.drain()
     if service.control.interrupted:
         return 130
@@ -131,7 +131,7 @@ def watch(args: Namespace) -> int:
     session = gate.session()
     if args.detach:
         return _detach(args, gate, session.queue_root)
-    from patchq.cli import confirm
+    from patchq.cli import decide
     from patchq.gate.service.children import ForgeChild, TrainChild
 
     words = opening.command(args)
@@ -139,7 +139,7 @@ def watch(args: Namespace) -> int:
         TrainChild([*words, "train", "--child"]),
         ForgeChild([*words, "forge", "sync", "--child"]),
     )
-    ask = confirm.asker(args, session.config)
+    ask = decide.asker(args, session.config)
     with gate.service(partial(output.log_and_say, args), ask, lasting=True) as daemon:
         if sys.stderr.isatty():
             inbox = f"{session.config.queue.path}/inbox"
@@ -147,7 +147,7 @@ def watch(args: Namespace) -> int:
         gate.setup_log(session.config)
         if (other := gate.location.difference(session.judged_by)) and other[1]:
             _LOG.warning("%s: %s", *other)
-        with suppress(confirm.Quit):
+        with suppress(decide.Quit):
             return daemon.serve(gate.reload, children)
     return 130 if daemon.control.interrupted else 0
 

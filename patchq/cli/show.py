@@ -15,10 +15,11 @@ from patchq.cli.output import Line, plain, put
 from patchq.core.text.quote import clip, visible
 from patchq.gate.api import words
 from patchq.gate.api.rows import ChangeRow, Pending
-from patchq.gate.api.stats import BY, DAY, KINDS, edits
+from patchq.gate.api.stats import KINDS, edits
 from patchq.gate.report import document
 from patchq.gate.report.document import printed
 from patchq.gate.report.page import to_markdown
+from patchq.gate.service.stats import PLACES
 
 # ---------------------------------------------------------------- show
 
@@ -42,15 +43,8 @@ ARGUMENTS: Table = {
             type=arguments.event_id,
             help="those behind the event with this id (0: all that are kept)",
         ),
-        Argument(
-            "-n",
-            "--limit",
-            metavar="N",
-            type=arguments.positive,
-            help=f"at most N: the newest ({_NEWEST}), or the first since ID ({_MOST_EVENTS})",
-        ),
     ),
-    "stats": (Argument("--by", choices=BY, help="a row for each of these, in place of one"),),
+    "stats": (Argument("--by", choices=PLACES, help="a row for each of these, in place of one"),),
 }
 
 
@@ -106,10 +100,10 @@ def events(args: Namespace) -> int:
         return _follow(args, gate.context().queue_root)
     events = gate.events(args.since)
     if args.since is None:
-        shown, more = events.newest(args.limit or _NEWEST)
-        left = f"{more} earlier events are left out: see --limit, --since 0" if more else ""
+        shown, more = events.newest(_NEWEST)
+        left = f"{more} earlier events are left out: see --since 0" if more else ""
     else:
-        shown = events.read(args.limit or _MOST_EVENTS)
+        shown = events.read(_MOST_EVENTS)
         last = events.last
         left = f"more follow: --since {last}" if events.read(1) else ""
     for event in shown:
@@ -125,16 +119,15 @@ def _follow(args: Namespace, root: Path) -> int:
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, lambda number, frame: stopped.append(number))
     watcher = Watcher(root, args.since, lambda: bool(stopped))
-    warned, left = False, args.limit or sys.maxsize
-    while left and not stopped:
-        for event in watcher.read(min(left, _PIECE)):
+    warned = False
+    while not stopped:
+        for event in watcher.read(_PIECE):
             _print_event(args, event)
-            left -= 1
         sys.stdout.flush()
         if watcher.lost and not warned:
             warned = True
             _notice_lost(args, True)
-        if left and not stopped:
+        if not stopped:
             watcher.wait(_LOOK_SECONDS)
     return 130 if signal.SIGINT in stopped else 0
 
@@ -171,15 +164,7 @@ _WORDS = {"batches": "changes"}
 
 def stats(args: Namespace) -> int:
     rows = opening.gate(args).stats(args.by)
-    lines = _day_lines(rows) if args.by == DAY else _sum_lines(rows, args.by)
-    return output.emit(args, {"by": args.by, "rows": rows}, *lines)
-
-
-def _day_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    for row in rows:
-        yield f"{row['day']}  " + ", ".join(f"{kind} {n}" for kind, n in row["events"].items())
-    if not rows:
-        yield "nothing happened here yet"
+    return output.emit(args, {"by": args.by, "rows": rows}, *_sum_lines(rows, args.by))
 
 
 def _sum_lines(rows: list[dict[str, Any]], by: str | None) -> Iterator[str]:

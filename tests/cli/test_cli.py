@@ -231,20 +231,20 @@ def test_daemon(daemon: Path) -> None:
 
 
 def test_configuration_is_read_again_on_sighup_only(repo: Path) -> None:
-    command = [sys.executable, "-m", "patchq", "watch"]
+    command = [sys.executable, "-m", "patchq", "--json", "watch"]
     piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with ending.running(command, cwd=repo, **piped) as watch:
         assert watch.stdout
         assert watch.stderr
         drop(repo / ".patchq", {"x.md": EDIT})
-        assert watch.stdout.readline().startswith("proposed   x")
+        assert json.loads(watch.stdout.readline())["state"] == "proposed"
         configure(repo, "version: 1\nmode: auto\n")
         drop(repo / ".patchq", {"y.md": OTHER})
-        assert watch.stdout.readline().startswith("proposed   y")
+        assert json.loads(watch.stdout.readline())["state"] == "proposed"
         watch.send_signal(signal.SIGHUP)
         assert any("configuration read anew" in line for line in watch.stderr)
         drop(repo / ".patchq", {"z.md": block("c.txt", "", "c\n")})
-        assert watch.stdout.readline().startswith("applied    z")
+        assert json.loads(watch.stdout.readline())["state"] == "applied"
         watch.terminate()
         assert watch.wait(60) == 0
 

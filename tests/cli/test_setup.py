@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from patchq.cli.setup import changes, handshake
+from patchq.cli import setup as module
+from patchq.cli.setup import changes
 from patchq.cli.setup.clients import CLAUDE_SKILL, CLIENTS, INSTRUCTIONS, NAME, SKILL
 from patchq.gate.errors import UsageError
 from tests.helpers.command import patchq
@@ -249,10 +250,10 @@ def test_a_server_that_does_not_answer(
 ) -> None:
     monkeypatch.setenv("OTHER", "1")
     if "sleep" in script:
-        monkeypatch.setattr(handshake, "SECONDS", 1.0)
+        monkeypatch.setattr(module, "SECONDS", 1.0)
     place = installed(tmp_path / "bin", server="x") / "server"
     place.write_text(f"#!/bin/sh\n{script}\n")
-    assert handshake.failure([str(place)], tmp_path) == why
+    assert module.failure([str(place)], tmp_path) == why
 
 
 def test_nobody_to_ask_and_a_dry_run(repo: Path) -> None:

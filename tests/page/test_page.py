@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
+from patchq.gate.api import Gate
 from tests.helpers.command import block, patchq, work
 from tests.helpers.gitrepo import git
 from tests.page.people import Person, commit_of, edits, served, state
@@ -130,7 +131,8 @@ def test_what_is_held_can_be_discarded(person: Person, repo: Path) -> None:
 
 def test_decisions_are_counted_by_agent_and_day(person: Person, repo: Path) -> None:
     def by_day() -> tuple[list[str], int]:
-        rows = patchq("--json", "stats", "--by", "day", cwd=repo).json()["rows"]
+        with Gate.open(repo) as gate:
+            rows = gate.stats("day")
         return [row["day"] for row in rows], sum(row["events"].get("accepted", 0) for row in rows)
 
     _, before = by_day()
@@ -143,8 +145,6 @@ def test_decisions_are_counted_by_agent_and_day(person: Person, repo: Path) -> N
     assert ours["decisions"] == {"accepted": 2, "discarded": 1}
     days, after = by_day()
     assert after - before == 2
-    told = patchq("stats", "--by", "day", cwd=repo).out
-    assert [line[:10] for line in told.splitlines()] == days
     page = person.look("/statistics")
     assert "accepted 2" in page
     assert all(f'<th scope="row">{day}</th>' in page for day in days)
@@ -205,8 +205,12 @@ def test_words_go_back(person: Person, repo: Path) -> None:
     assert "say why &lt;b&gt;now" in page
     said = patchq("--json", "show", "moved", cwd=repo).json()["review"]["comments"]
     assert [(one["line"], one["text"]) for one in said] == [(None, "- in general"), (2, words)]
-    patchq("comment", "moved", "c1", "--resolve", cwd=repo)
-    patchq("comment", "moved", "c2", "-m", "as agreed", cwd=repo)
+    resolve, reply = (
+        [("comment", "c1"), ("resolves", "1")],
+        [("comment", "c2"), ("reply", "as agreed")],
+    )
+    for form in (resolve, reply):
+        assert person.send("/batch/moved/discuss", [("commit", commit), *form]).code == 303
     page = person.look("/batch/moved")
     assert 'data-thread="c1" data-state="resolved"' in page
     assert '<p class="lines">as agreed</p>' in page

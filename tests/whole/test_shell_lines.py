@@ -104,15 +104,13 @@ class Place:
         self._count = itertools.count()
 
     def proposal(self, line: str) -> str:
-        """A batch of three edits; it waits, has a comment or has landed, as its verb wants it."""
+        """A batch of three edits; it waits or has landed, as its verb wants it."""
         id = f"batch-{next(self._count)}"
         paths = (f"src/{id}-{part}.py" for part in "abc")
         drop(self.repo / ".patchq", {f"{id}.md": "".join(block(p, "", "x = 1\n") for p in paths)})
         patchq("run", cwd=self.repo)
         if any(f"patchq {verb} " in line for verb in LANDED):
             patchq("accept", id, cwd=self.repo)
-        if "patchq comment " in line:
-            patchq("send-back", id, "-m", "Why?", cwd=self.repo)
         return id
 
     def run(self, line: str) -> None:

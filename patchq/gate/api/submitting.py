@@ -17,7 +17,6 @@ from patchq.core.formats.envelope.front_matter import open_response
 from patchq.core.model.names import REQUEST, response_name
 from patchq.core.model.values import Envelope, Problem
 from patchq.gate.errors import UsageError
-from patchq.gate.intake.push import NAMESPACE
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.inbox import too_large
@@ -27,6 +26,7 @@ from patchq.gate.report.sender import from_environment, with_header
 if TYPE_CHECKING:  # only commits need it
     from patchq.gate.pipeline.session import Session
 
+NAMESPACE = "refs/for/"  # of the refs that a push hands in by
 _PATH = re.compile(r"[^\x00-\x1f\x7f]{1,1024}")
 
 

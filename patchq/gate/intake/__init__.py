@@ -1,1 +1,1 @@
-"""Ways in for work that is committed: ranges, pushes, branches, and git's own hooks."""
+"""Ways in for work that is committed: ranges, branches, and git's own hooks."""
