@@ -218,7 +218,7 @@ def test_a_hook_that_refuses_one_of_several_is_asked_about_each(tmp_path: Path) 
     ("spoil", "says"),
     [
         (("remote", "remove", "origin"), "there is no remote `origin`"),
-        (("push", "-q", "origin", ":refs/heads/main"), "origin has no branch main"),
+        (("push", "-q", "origin", ":refs/heads/main"), "find remote ref refs/heads/main"),
     ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, spoil: tuple[str, ...], says: str) -> None:

@@ -42,7 +42,6 @@ _LOG = logging.getLogger("patchq")
 _FIRST_REST, _LONGEST_REST = 2.0, 60.0
 _TRIES = 4
 _MOST_COMMITS = 1000
-_MISSING = re.compile(r"couldn't find remote ref refs/heads/(\S+)")
 _LOCKED = re.compile(r"cannot lock ref|unable to update local ref|failed to lock|File exists")
 Ref = tuple[str | None, str | None]
 
@@ -162,8 +161,6 @@ class RemoteBranches(Branches):
         super().__init__(repo)
         self.remote, self._remote = name, Remote(repo, name, seconds)
         self._lanes = list(dict.fromkeys(lanes))
-        # Lanes that the remote may not have, so that they are asked for by a pattern.
-        self._globs: set[str] = set()
         self._note = note
         self._noted: str | None = None
         self._until = self._rest = 0.0
@@ -215,33 +212,23 @@ class RemoteBranches(Branches):
             )
         for _ in range(_TRIES):
             done = self._remote.fetch(self._refspecs(lanes))
-            missing = _MISSING.search(done.complaint)
-            if missing and missing[1] not in self._globs:
-                self._globs.add(missing[1])
-            elif done.code == 0 or not _LOCKED.search(done.complaint):
+            if done.code == 0:
+                return
+            if not _LOCKED.search(done.complaint):
                 break
-            else:
-                lanes = self._lanes  # what is in the way may be of a branch that is gone there
-        if done.code != 0:
-            raise self._left_alone(
-                f"{self.remote} cannot be fetched: {done.words}",
-                f"see what `git fetch {self.remote}` says",
-            )
-        default = self._lanes[0] if self._lanes else "*"
-        if default in lanes and "*" not in default and self.tip(default) is None:
-            raise self._left_alone(
-                f"{self.remote} has no branch {default}",
-                f"bring it back there (git push {self.remote} COMMIT:refs/heads/{default}), or "
-                "set another `target`",
-            )
+            lanes = self._lanes  # what is in the way may be of a branch that is gone there
+        raise self._left_alone(
+            f"{self.remote} cannot be fetched: {done.words}",
+            f"see what `git fetch {self.remote}` says",
+        )
 
     def _refspecs(self, lanes: Sequence[str]) -> list[str]:
-        named = [
-            f"{lane}*" if lane in self._globs else _as_refspec(lane)
-            for lane in lanes
-            if not records.is_branch(lane)
-        ]
-        wanted = [*dict.fromkeys(named), records.branch("*")]
+        """Return what to fetch: patterns, as the remote may lack all but the default target."""
+        patterns = {lane: re.split(r"[*?\[]", lane, maxsplit=1)[0] + "*" for lane in lanes}
+        if "*" not in (default := next(iter(self._lanes), "*")):
+            patterns[default] = default
+        named = [patterns[lane] for lane in lanes if not records.is_branch(lane)]
+        wanted = dict.fromkeys([*named, records.branch("*")])
         return [f"+refs/heads/{name}:{self._tracking(name)}" for name in wanted]
 
     def _left_alone(self, message: str, cure: str) -> Unreachable:
@@ -413,12 +400,3 @@ def _names(message: str) -> list[tuple[str, str]]:
     found = trailers(message)
     ids, sources = found.get("Patchq-Batch", []), found.get("Patchq-Source", [])
     return list(zip(ids, sources, strict=False))
-
-
-def _as_refspec(lane: str) -> str:
-    """Return a pattern of branches as git fetches it: it knows one star."""
-    plain = re.match(r"[^*?\[]*", lane)
-    head = plain[0] if plain else ""
-    if head == lane or (lane.count("*") == 1 and not set("?[") & set(lane)):
-        return lane
-    return f"{head}*"
