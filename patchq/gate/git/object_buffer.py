@@ -13,25 +13,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import struct
-import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from hashlib import sha1
 from pathlib import Path
 
 import pygit2
 from pygit2.enums import ObjectType
 
-from patchq.gate.git.command import Git, plain_environment
 from patchq.gate.git.files import make_directory
 from patchq.gate.git.lock_files import LockFile, leftovers
 from patchq.gate.git.objects import object_id, referred
 
 MOST_LOOSE = 24  # more objects at once than these are written as a pack
 _SUFFIX = ".objects"
-# The order in which a pack's files may be seen: it is found by its index.
-_ORDER = {".pack": 0, ".rev": 1, ".idx": 2}
 _TRIES = 100  # a `git gc` beside removes directories that are empty for a moment
 
 
@@ -111,17 +105,17 @@ class ObjectBuffer:
         write_loose(scratch, loose.values())
         names = [*loose]
         if many:
-            packed = _packed(self._objects.values())
-            place = scratch / f"pack/pack-{packed[-20:].hex()}.pack"
-            place.write_bytes(packed)
-            place.chmod(0o444)
-            # Outside of the repository: there it would read the objects that are replaced.
-            outside = plain_environment(GIT_CEILING_DIRECTORIES=str(objects))
-            git = Git(outside, ("-c", "core.fsync=none"), directory=scratch)
-            git.output("index-pack", str(place))
-            files = sorted(place.parent.glob("pack-*"), key=lambda file: _ORDER[file.suffix])
+            store, memory = pygit2.Odb(), pygit2.Repository()
+            store.add_backend(self.backend(), 1)
+            memory.set_odb(store)
+            memory.pack(scratch / "pack", self._put_in, 1)
+            files = sorted((scratch / "pack").iterdir(), reverse=True)  # found by its index
             names = [*(f"pack/{file.name}" for file in files), *names]
         return names
+
+    def _put_in(self, builder: pygit2.PackBuilder) -> None:
+        for oid in self._objects:
+            builder.add(pygit2.Oid(hex=oid))
 
     def keep(self, kind: ObjectType, data: bytes) -> str:
         """Have a new object; return its id in hex."""
@@ -153,31 +147,6 @@ class ObjectBuffer:
                 found[oid] = self._objects[oid]
                 front += referred(*found[oid])
         return found
-
-
-def _packed(objects: Collection[tuple[int, bytes]]) -> bytes:
-    """Return a pack without deltas (`git help format-pack`).
-
-    Trees are as good as random, so they are only stored; git's repacking makes deltas of them.
-    """
-    parts = [b"PACK" + struct.pack(">II", 2, len(objects))]
-    for kind, data in objects:
-        level = 0 if kind == ObjectType.TREE else 1
-        parts += (_entry_header(kind, len(data)), zlib.compress(data, level))
-    body = b"".join(parts)
-    return body + sha1(body, usedforsecurity=False).digest()
-
-
-def _entry_header(kind: int, size: int) -> bytes:
-    """Return the type and size, as a pack's entry begins.
-
-    Four bits are in the first byte, seven in each other one.
-    """
-    first, rest, header = kind << 4 | size & 15, size >> 4, bytearray()
-    while rest:
-        header.append(first | 0x80)
-        first, rest = rest & 0x7F, rest >> 7
-    return bytes((*header, first))
 
 
 class _InMemory(pygit2.OdbBackend):

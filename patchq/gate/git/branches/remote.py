@@ -225,8 +225,9 @@ class RemoteBranches(Branches):
     def _refspecs(self, lanes: Sequence[str]) -> list[str]:
         """Return what to fetch: patterns, as the remote may lack all but the default target."""
         patterns = {lane: re.split(r"[*?\[]", lane, maxsplit=1)[0] + "*" for lane in lanes}
-        if "*" not in (default := next(iter(self._lanes), "*")):
-            patterns[default] = default
+        for default in self._lanes[:1]:
+            if patterns.get(default) == f"{default}*":
+                patterns[default] = default
         named = [patterns[lane] for lane in lanes if not records.is_branch(lane)]
         wanted = dict.fromkeys([*named, records.branch("*")])
         return [f"+refs/heads/{name}:{self._tracking(name)}" for name in wanted]
