@@ -87,9 +87,8 @@ class Repository:
         self.commondir = common_directory(self.gitdir)
         self.bare = repo.is_bare
         remotes = promisors(repo)
-        # The remotes of a partial clone.
         git = remotely(self.commondir, self.setting("core.sshCommand"), FETCH_SECONDS)
-        self.promised = Promised(self.trees, self.has, remotes, git) if remotes else None
+        self.promised = Promised(self.trees, self.has, remotes, git)
         users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
         users = self.setting("core.attributesFile") or users
         self._attribute_files = (f"{self.commondir}/info/attributes", os.path.expanduser(users))
@@ -277,8 +276,7 @@ class Repository:
 
         A rename is a deletion and a creation; submodules are left out."""
         changes = self.changes(old, new)
-        if self.promised is not None:
-            self.promised.fetch(leaf[1] for side in changes.values() for leaf in side if leaf)
+        self.promised.fetch(leaf[1] for side in changes.values() for leaf in side if leaf)
         return tuple(as_changes(changes, self.raw))
 
     def touching(self, tip: str, hide: str | None, path: str) -> Iterator[str]:
@@ -305,8 +303,7 @@ class Repository:
             raise unreadable(f"cannot read the history of {tip}", error) from None
 
     def _object(self, oid: str) -> AnyObject:
-        if self.promised is not None:
-            self.promised.fetch([oid])
+        self.promised.fetch([oid])
         try:
             return cast(AnyObject, self.raw_repository[oid])
         except (KeyError, ValueError, pygit2.GitError) as error:
@@ -326,8 +323,7 @@ class Repository:
         return self._object(oid).read_raw() if kept is None else kept
 
     def size(self, oid: str) -> int:
-        if self.promised is not None:
-            self.promised.fetch([oid])
+        self.promised.fetch([oid])
         try:
             return int(self.raw_repository.odb.read_header(oid)[1])
         except (KeyError, ValueError, pygit2.GitError) as error:
@@ -467,8 +463,6 @@ class CommitTree(Struct, frozen=True):
         leaf = self.repo.leaf(self.root, path)
         if leaf is None:
             raise KeyError(path)
-        if self.repo.promised is not None:
-            self.repo.promised.read_ahead(self.root, path, self.listing)
         return self.repo.raw(leaf[1])
 
     def names(self, directory: str) -> tuple[str, ...]:
@@ -486,7 +480,7 @@ class CommitTree(Struct, frozen=True):
         above = [""] + [path[: i + 1] for i, char in enumerate(path) if char == "/"]
         places = [f"{at}.gitattributes" for at in above]
         inside = any(self.repo.leaf(self.root, place) for place in places)
-        if inside and self.repo.promised is not None:
+        if inside:
             self.repo.promised.fetch_files(self.root, places)
         return self.repo.filter_of(self.commit if inside else None, path)
 

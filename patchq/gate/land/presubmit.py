@@ -248,7 +248,7 @@ def hook_input(
     from patchq.gate.hooks.engine import HookInput
 
     repo, first, last = session.repo, joined[0], joined[-1]
-    if repo.promised is not None and session.hooks.parallel:
+    if session.hooks.parallel:
         repo.promised.complete(last.tree)
 
     def objects() -> Objects:

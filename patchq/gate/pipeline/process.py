@@ -305,8 +305,7 @@ def resolve(response: Response, base: Base, parsed: Parsed) -> Resolved:
     began = perf_counter()
     session, choice = response.session, response.choice
     edits, tree = choice.among(parsed.edits), session.repo.tree(base.commit)
-    if session.repo.promised is not None:
-        session.repo.promised.fetch_files(tree.root, (edit.path for edit in edits))
+    session.repo.promised.fetch_files(tree.root, (edit.path for edit in edits))
     plan = batch.plan(edits, tree, session.rules, declared=base.how == "declared")
     if plan.refused:
         base, plan = _infer(session, base, edits, plan)
