@@ -60,16 +60,12 @@ class Checkout(Struct, frozen=True):
     @property
     def cure(self) -> str:
         """The commands that bring one that is out of reach back, or forget it."""
-        if (self.gitdir / "commondir").exists():
-            locked = (self.gitdir / "locked").exists()
-            unlock = f"git worktree unlock '{self.workdir}'; " if locked else ""
-            gone = f"or, if it is gone for good: {unlock}git worktree prune"
-        else:
-            gone = "or correct core.worktree"
+        locked = (self.gitdir / "locked").exists()
+        unlock = f"git worktree unlock '{self.workdir}'; " if locked else ""
         return (
             "make it visible and writable to patchq (mount its disk; `git worktree repair` where "
             "it stands now; in a unit no PrivateTmp=, and a ReadWritePaths= for it; a volume of "
-            f"the container), {gone}"
+            f"the container), or, if it is gone for good: {unlock}git worktree prune"
         )
 
     @property

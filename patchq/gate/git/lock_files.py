@@ -9,7 +9,6 @@ any death, so no pid and no clock decides who is dead.
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 import secrets
@@ -18,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from patchq.gate.errors import Busy, DiskFault
 from patchq.gate.git import files
@@ -67,8 +65,6 @@ class LockFile:
             except (FileExistsError, FileNotFoundError):
                 continue
             except OSError as error:
-                if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
-                    raise
                 raise DiskFault(
                     f"cannot make the hard link {lock}: {error.strerror}",
                     "patchq needs a file system with hard links for the git directory",
@@ -111,20 +107,6 @@ class LockFile:
         self.unlock()
         self.own.unlink(missing_ok=True)
         self.release()
-
-
-def owner_of(directory: Path, lock: Path) -> Literal["alive", "dead"] | None:
-    """Return the state of the lock's owner, if that is a patchq process.
-
-    The lock is then a link to a file `patchq-*` in the directory.
-    """
-    for own in directory.glob("patchq-*"):
-        with suppress(FileNotFoundError):
-            if not os.path.samestat(own.lstat(), lock.lstat()):
-                continue
-            with files.opened(own, os.O_RDONLY | os.O_NOFOLLOW) as fd:
-                return "dead" if files.flock(fd, shared=True) else "alive"
-    return None
 
 
 def leftovers(directory: Path, suffix: str, wait: float = 0.0) -> Iterator[LockFile]:

@@ -179,10 +179,15 @@ def _with_work_trees(repo: Repository, move: BranchMove, places: Sequence[Checko
     assert move.end is not None
     assert move.new is not None
     follows: list[Follow] = []
-    try:
+
+    def swap() -> None:
+        for follow in follows:
+            follow.swap()
+
+    with ExitStack() as undo:
         for checkout in places:
             if checkout.unseen:
-                return _undo(follows)
+                return Moved(False)
             follow = Follow(
                 checkout,
                 move.old,
@@ -192,15 +197,11 @@ def _with_work_trees(repo: Repository, move: BranchMove, places: Sequence[Checko
                 backup=move.backup,
             )
             if found := follow.prepare():
-                return _undo(follows, found)
+                return Moved(False, unsure=found)
+            undo.callback(follow.rollback)
             follows.append(follow)
         if follows:
             files.barrier(*(f.checkout.workdir for f in follows))
-
-        def first() -> None:
-            for follow in follows:
-                follow.swap()
-
         moved = refs.move(
             repo,
             f"refs/heads/{move.branch}",
@@ -209,21 +210,12 @@ def _with_work_trees(repo: Repository, move: BranchMove, places: Sequence[Checko
             move.log,
             move.who,
             through=move.through,
-            first=first,
+            first=swap,
             cut=move.cut,
         )
-    except (Fault, OSError):
-        _undo(follows)
-        raise
-    if not moved:
-        return _undo(follows)
+        if not moved:
+            return Moved(False)
+        undo.pop_all()
     for follow in follows:
         follow.commit()
     return Moved(True)
-
-
-def _undo(follows: Sequence[Follow], unsure: Collection[str] = ()) -> Moved:
-    with ExitStack() as stack:
-        for follow in follows:
-            stack.callback(follow.rollback)
-    return Moved(False, unsure=unsure)

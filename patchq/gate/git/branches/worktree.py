@@ -253,12 +253,8 @@ def _copy(place: Path, reserved: Container[Path]) -> Path:
         copy = place.with_name(f"{place.name}.bak" + (f".{number}" if number > 1 else ""))
         if copy in reserved:
             continue
-        with suppress(FileExistsError):
-            if place.is_symlink():
-                copy.symlink_to(os.readlink(place))
-            else:
-                copy.touch(0o600, exist_ok=False)
-                shutil.copy2(place, copy)
+        with suppress(FileExistsError):  # git never writes a file in place, so that a link will do
+            os.link(place, copy, follow_symlinks=False)
             return copy
     raise AssertionError("numbers do not end")
 

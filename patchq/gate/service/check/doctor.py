@@ -17,7 +17,6 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import CRASHED, CannotSign, Fault, ObjectDamaged, UsageError
 from patchq.gate.git import command
 from patchq.gate.git.command import FSCK
-from patchq.gate.git.lock_files import owner_of
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.signing import Signer
@@ -159,13 +158,13 @@ def _locks(place: Place) -> Iterator[Finding]:
     for lock in (lock for glob in globs for lock in sorted(top.glob(glob))):
         with suppress(FileNotFoundError):  # it was released meanwhile
             age = max(0, round(time.time() - lock.lstat().st_mtime))
-            if owner_of(top, lock) is None:  # else it is patchq's own, which knows when it may go
-                yield Finding(
-                    "repository.locks",
-                    "todo" if age > _OLD_SECONDS else "weaker",
-                    f"another program holds {lock} since {age} s; changes for it wait",
-                    f"wait; if no git runs in this repository any more: rm '{lock}'",
-                )
+            yield Finding(
+                "repository.locks",
+                "todo" if age > _OLD_SECONDS else "weaker",
+                f"{lock} is there since {age} s; changes for it wait",
+                "wait, or start patchq again if it died; if no git runs in this repository any "
+                f"more: rm '{lock}'",
+            )
 
 
 def _remote_flaws(repo: Repository, config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
