@@ -359,7 +359,7 @@ def forge(args: Namespace) -> int:
     if args.what == "check":
         from patchq.forge.connect import findings
 
-        found = findings(sync.forge, context.config.forge, context.target)
+        found = findings(sync.forge, context.target)
         lines = [f"{level:<5} {text}" for level, text in found]
         answer = [{"level": level, "message": text} for level, text in found]
         return output.emit(args, answer, *lines) or int(any(one != "ok" for one, _ in found))

@@ -6,16 +6,16 @@ The engine of hooks watches the time; what is printed last says what was pending
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from time import sleep
-from typing import TypeVar
 
 from msgspec import json
 
 from patchq.core.text.quote import visible
 from patchq.forge import connect
-from patchq.forge.contract import CONTEXT, CommitCheck, Project
+from patchq.forge.connect import Project
+from patchq.forge.contract import CONTEXT, CommitCheck
 from patchq.forge.wire import Absent, Away, Rejected
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
@@ -24,27 +24,41 @@ from patchq.gate.git.repository import Repository
 
 BRANCHES = "refs/heads/patchq-train/"
 _CANNOT_JUDGE = 126  # for the engine a hook that cannot start, which refuses no change
-T = TypeVar("T")
 
 
 def main() -> int:
     """Return 0 if all checks of the candidate passed, 1 if one failed."""
-    target, commit = os.environ["PATCHQ_TARGET"], os.environ["PATCHQ_COMMIT"]
     config = json.decode(os.environ["PATCHQ_CONFIG"], type=Config)
-    names = json.decode(os.environ["PATCHQ_CHECKS"], type=list[str])
     pause = config.forge.poll_seconds
-    try:
-        repo = Repository.open(Path())
-        forge = connect.project_of(repo, config)
-        names = names or patiently(lambda: _required(forge, target), pause)
-        patiently(lambda: _push(repo, config, commit, target), pause)
-        failed = failures(forge, commit, names, pause)
-    except Fault as fault:
-        _say(": ".join(filter(None, (fault.message, fault.hint))))
-        return _CANNOT_JUDGE
+    while True:
+        try:
+            failed = judged(config)
+            break
+        except Away as away:
+            _say(away.message)
+            sleep(max(pause, away.seconds))
+        except Fault as fault:
+            _say(": ".join(filter(None, (fault.message, fault.hint))))
+            return _CANNOT_JUDGE
     for check in failed:
         _say(f"{check.name}: {check.state} {check.url}")
     return int(bool(failed))
+
+
+def judged(config: Config) -> Sequence[CommitCheck]:
+    """Push the candidate; return its failed checks, once all have ended or one has failed."""
+    target, commit = os.environ["PATCHQ_TARGET"], os.environ["PATCHQ_COMMIT"]
+    names = json.decode(os.environ["PATCHQ_CHECKS"], type=list[str])
+    repo = Repository.open(Path())
+    forge = connect.project_of(repo, config)
+    names = names or [name for name in forge.rights(target).required or () if name != CONTEXT]
+    remote = Remote(repo, config.forge.remote, config.landing.push_timeout_seconds)
+    answer = remote.push({f"{BRANCHES}{target}": (None, commit)}, "--force")
+    if answer.kind != "made":
+        # Another candidate may be pushed at the same moment.
+        fault = Away if answer.kind in ("unsent", "unknown", "stale") else Fault
+        raise fault(f"{remote.name} does not take {BRANCHES}{target}: {answer.words}")
+    return failures(forge, commit, names, config.forge.poll_seconds)
 
 
 def failures(
@@ -56,8 +70,12 @@ def failures(
     """
     before, pending = list[CommitCheck](), list[str]()
     while True:
-        checks = patiently(lambda: _checks(forge, commit), pause)
-        counted = [one for one in checks if not names or one.name in names]
+        try:
+            checks = forge.checks(commit)
+        except (Absent, Rejected) as fault:  # the forge does not know the commit yet
+            raise Away(fault.message) from None
+        others = [one for one in checks if one.name != CONTEXT]
+        counted = [one for one in others if not names or one.name in names]
         # A check that is named has to run: one is skipped where another failed before it.
         bad = ("failure", "skipped") if names else ("failure",)
         if failed := [one for one in counted if one.state in bad]:
@@ -70,37 +88,6 @@ def failures(
             _say(f"{commit[:12]} waits for {', '.join(pending)}")
         before = counted
         sleep(pause)
-
-
-def patiently(ask: Callable[[], T], pause: float) -> T:
-    while True:
-        try:
-            return ask()
-        except Away as away:
-            _say(away.message)
-            sleep(max(pause, away.seconds))
-
-
-def _checks(forge: Project, commit: str) -> Sequence[CommitCheck]:
-    """Return the checks; raises `Away` while the forge does not know the commit."""
-    try:
-        return forge.checks(commit)
-    except (Absent, Rejected) as fault:
-        raise Away(fault.message) from None
-
-
-def _required(forge: Project, target: str) -> list[str]:
-    return [name for name in forge.rights(target).required or () if name != CONTEXT]
-
-
-def _push(repo: Repository, config: Config, commit: str, target: str) -> None:
-    """Push the commit to the target's branch for candidates."""
-    remote = Remote(repo, config.forge.remote, config.landing.push_timeout_seconds)
-    answer = remote.push({f"{BRANCHES}{target}": (None, commit)}, "--force")
-    if answer.kind != "made":
-        # Another candidate may be pushed at the same moment.
-        fault = Away if answer.kind in ("unsent", "unknown", "stale") else Fault
-        raise fault(f"{remote.name} does not take {BRANCHES}{target}: {answer.words}")
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,7 @@
-"""The forge that the configuration names: its address, project and token, and what they lack."""
+"""The forge that the configuration names: its project and token, what they lack, what it tells.
+
+`ForgeReading` is a process's memory of it: it saves requests, and may be lost at any time.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,23 @@ import os
 import re
 import shlex
 import subprocess
-from functools import partial
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 import httpx2
 
-from patchq.forge import github
-from patchq.forge.contract import CONTEXT, Project
+from patchq.forge.contract import CONTEXT, CheckState, Conversation, PullRequest
+from patchq.forge.github import HEADERS, GitHub
 from patchq.forge.gitlab import GitLab
 from patchq.forge.wire import Wire
 from patchq.gate.config.schema import Config, Forge
 from patchq.gate.errors import UsageError
+from patchq.gate.git import records
 from patchq.gate.git.repository import Repository
 
+Project = GitHub | GitLab
 _COMMAND_SECONDS = 30.0
 _SHORT = re.compile(r"(?:[^@/]+@)?([^/:]+):(?!//)(.+)")
 _KINDS: dict[str, Literal["github", "gitlab"]] = {"github.com": "github", "gitlab.com": "gitlab"}
@@ -43,17 +49,12 @@ def project_of(
             "the configuration has no `forge` section", "add it, as docs/forge.md shows"
         )
     section = config.forge
-    url = repo.setting(f"remote.{section.remote}.url")
-    if not url:
-        raise UsageError(
-            f"there is no remote `{section.remote}`, which `forge.remote` names",
-            f"git remote add {section.remote} URL, or correct `forge.remote`",
-        )
+    url = repo.setting(f"remote.{section.remote}.url") or ""
     host, path = place_of(url)
     if "/" not in path:
         raise UsageError(
-            f"the URL of the remote `{section.remote}` does not end in owner/name",
-            "give it the URL of the project on the forge",
+            f"there is no remote `{section.remote}` with a URL that ends in owner/name",
+            f"git remote add {section.remote} URL, or correct `forge.remote`",
         )
     kind = section.kind or _KINDS.get(host)
     if not kind or not (host or section.url):
@@ -68,8 +69,8 @@ def project_of(
         prefix = urlsplit(base).path.rstrip("/").removesuffix(_APIS[kind]).lstrip("/")
         wire = Wire(base, token, section.write_seconds, transport)
         return GitLab(wire, path.removeprefix(f"{prefix}/"))
-    wire = Wire(base, token, section.write_seconds, transport, headers=github.HEADERS)
-    return github.GitHub(wire, "/".join(path.split("/")[-2:]))
+    wire = Wire(base, token, section.write_seconds, transport, headers=HEADERS)
+    return GitHub(wire, "/".join(path.split("/")[-2:]))
 
 
 def token_of(section: Forge) -> str:
@@ -103,25 +104,83 @@ def _printed(command: str) -> str:
     return token
 
 
-def findings(forge: Project, section: Forge, target: str) -> list[tuple[str, str]]:
+class ForgeReading:
+    """Requests, conversations and statuses of one project; `tell` gets what is done."""
+
+    def __init__(self, forge: Project, tell: Callable[[str], None]) -> None:
+        self.forge, self.tell = forge, tell
+        self.requests: dict[int, PullRequest] = {}
+        self._since: str | None = None
+        self._told: set[str] = set()
+        self._asked: set[str] = set()
+        self._talks: dict[int, tuple[str, Conversation]] = {}
+        self.statuses: dict[str, CheckState | None] = {}
+
+    @cached_property
+    def me(self) -> str:
+        return self.forge.me()
+
+    def warn(self, text: str) -> None:
+        """Tell of a problem once."""
+        if text not in self._told:
+            self._told.add(text)
+            self.tell(text)
+
+    def refresh(self) -> bool:
+        """Update the requests from the forge; return False if none changed."""
+        changed = self.forge.changed(self._since)
+        new = {one.number: one for one in changed if records.is_branch(one.branch)}
+        moved = any(self.requests.get(number) != one for number, one in new.items())
+        self.requests |= new
+        self._since = max((one.updated for one in changed), default=self._since)
+        return moved
+
+    def request_of(self, branch: str) -> PullRequest | None:
+        """Return the request of a branch: the open one, else the newest."""
+        found = [one for one in self.requests.values() if one.branch == branch]
+        if not found and branch not in self._asked:
+            found = list(self.forge.of_branch(branch))
+            self._asked.add(branch)
+            self.requests |= {one.number: one for one in found}
+        return max(found, key=lambda one: (one.is_open, one.number), default=None)
+
+    def add(self, request: PullRequest) -> None:
+        self.requests[request.number] = request
+        self._since = self._since or request.updated
+
+    def talk(self, request: PullRequest | None) -> Conversation:
+        if request is None or not request.is_open:
+            return Conversation()
+        updated, talk = self._talks.get(request.number, ("", Conversation()))
+        if updated != request.updated:
+            talk = self.forge.conversation(request.number)
+            self._talks[request.number] = request.updated, talk
+        return talk
+
+    def status(self, sha: str) -> CheckState | None:
+        if sha not in self.statuses:
+            known = {one.name: one.state for one in self.forge.statuses(sha)}
+            self.statuses[sha] = known.get(CONTEXT)
+        return self.statuses[sha]
+
+    def forget(self, number: int | None) -> None:
+        """Drop the cached conversation, which is about to change."""
+        self._talks.pop(number or 0, None)
+
+
+def findings(forge: Project, target: str) -> list[tuple[str, str]]:
     """Return findings on the token and the target's protection, each with a level.
 
     The level is `ok` or `todo`.
     """
     rights = forge.rights(target)
-    found = [("ok", f"the token belongs to {rights.login or 'an app'}")]
-    if rights.can_write:
-        found.append(("ok", "it may write to the project"))
-    else:
-        found.append(("todo", "it may not write to the project: give it pull requests, statuses"))
-    if forge.wire.expires:
-        found.append(("ok", f"it expires at {forge.wire.expires}"))
-    if rights.required is None:
-        found.append(("ok", f"the protection of {target} is not shown to this token"))
-    elif CONTEXT in rights.required:
-        found.append(("ok", f"{target} requires the status {CONTEXT}"))
-    else:
-        found.append(("todo", f"{target} does not require the status {CONTEXT}"))
-    if section.on_approve == "none":
-        found.append(("ok", "approvals are shown, and accept nothing (`forge.on_approve`)"))
-    return found
+    required = rights.required
+    ends = f", and expires at {forge.wire.expires}" if forge.wire.expires else ""
+    rows = [
+        (True, f"the token belongs to {rights.login or 'an app'}{ends}"),
+        (rights.can_write, "it may write to the project"),
+        (required is None or CONTEXT in required, f"{target} requires the status {CONTEXT}"),
+    ]
+    if required is None:
+        rows[-1] = True, f"the protection of {target} is not shown to this token"
+    return [("ok" if good else "todo", text if good else f"missing: {text}") for good, text in rows]

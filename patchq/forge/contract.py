@@ -1,15 +1,16 @@
-"""A forge as the round sees it: pull requests, what people say of them, and checks."""
+"""A forge as the round sees it: pull requests, what people say of them, and checks.
+
+An adapter has the methods of `github.GitHub`; each makes requests and may raise a `Fault`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
-
-from patchq.forge.wire import Wire
 
 Stance = Literal["approved", "changes", "comment", "dismissed"]
 StatusState = Literal["pending", "success", "failure"]
@@ -79,11 +80,6 @@ class Conversation(Struct, frozen=True):
     conflicts: bool = False
 
 
-class CommitStatus(Struct, frozen=True):
-    state: StatusState
-    text: str
-
-
 class Rights(Struct, frozen=True):
     """The rights of the token, and the checks that a target's protection requires."""
 
@@ -96,63 +92,6 @@ class CommitCheck(Struct, frozen=True):
     name: str
     state: CheckState
     url: str
-
-
-class Project(Protocol):
-    """One project on a forge; each call makes requests and may raise a `Fault`."""
-
-    wire: Wire
-
-    def me(self) -> str:
-        """Return the login of the token's account, empty for an app."""
-
-    def rights(self, target: str) -> Rights:
-        """Return the token's rights, and the checks that the target requires."""
-
-    def changed(self, since: str | None) -> Sequence[PullRequest]:
-        """Return requests changed since then, newest first; for None all open ones."""
-
-    def of_branch(self, branch: str) -> Sequence[PullRequest]:
-        """Return the requests of a branch, open and closed."""
-
-    def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None:
-        """Open a request; return None if the branch has one."""
-
-    def edit(self, number: int, **what: str) -> None:
-        """Set `title`, `body`, `base` or `state`."""
-
-    def conversation(self, number: int) -> Conversation:
-        """Return all comments and reviews of a request."""
-
-    def closed_by(self, number: int) -> str:
-        """Return the login of the account that closed a request, empty if unknown."""
-
-    def may(self, login: str) -> bool:
-        """Return True if the account may write to the project."""
-
-    def is_member(self, team: str, login: str) -> bool:
-        """Return True if the account belongs to `organisation/team`."""
-
-    def reply(self, number: int, thread: Thread, text: str) -> None:
-        """Reply in a thread."""
-
-    def resolve(self, thread: Thread) -> None:
-        """Resolve a thread."""
-
-    def note(self, number: int, text: str) -> None:
-        """Comment on a request."""
-
-    def merge(self, number: int, head: str, message: str) -> str:
-        """Merge a request with this head; return the resulting commit."""
-
-    def status(self, sha: str) -> CommitStatus | None:
-        """Return patchq's status of a commit."""
-
-    def set_status(self, sha: str, status: CommitStatus) -> None:
-        """Set patchq's status of a commit."""
-
-    def checks(self, sha: str) -> Sequence[CommitCheck]:
-        """Return the checks of a commit so far, without patchq's own status."""
 
 
 def as_decision(remark: Remark) -> Remark:

@@ -12,7 +12,6 @@ from patchq.forge.contract import (
     CONTEXT,
     CheckState,
     CommitCheck,
-    CommitStatus,
     Conversation,
     PullRequest,
     Remark,
@@ -32,18 +31,18 @@ _STANCES: dict[str, Stance] = {
 }
 _State = tuple[str, bool]  # the id of a thread, and True if it is resolved
 _METHODS = {"squash": "squash_merge", "rebase": "rebase_merge", "merge": "merge_commit"}
+_STATES: dict[str, StatusState] = {"success": "success", "pending": "pending"}
 _ENDS: dict[str, CheckState] = {
     "success": "success",
     "neutral": "success",
     "skipped": "skipped",
 }
 _THREADS = """
-query($owner: String!, $name: String!, $number: Int!, $after: String) {
+query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) {
     mergeable
-    reviewThreads(first: 100, after: $after) {
-      pageInfo { hasNextPage endCursor }
-      nodes { id isResolved comments(first: 1) { nodes { id fullDatabaseId } } }
+    reviewThreads(first: 100) {
+      nodes { id isResolved comments(first: 1) { nodes { fullDatabaseId } } }
     }
   } }
 }"""
@@ -54,7 +53,7 @@ mutation($thread: ID!) {
 
 
 class GitHub:
-    """`contract.Project` for the project `owner/name`."""
+    """The project `owner/name`."""
 
     def __init__(self, wire: Wire, project: str) -> None:
         self.wire, self._project = wire, project
@@ -64,6 +63,7 @@ class GitHub:
     # ------------------------------------------------------------ requests
 
     def me(self) -> str:
+        """Return the login of the token's account, empty for an app."""
         try:
             return str(self.wire.get("user")["login"])
         except (Denied, Absent):  # an app's token belongs to no user
@@ -71,12 +71,14 @@ class GitHub:
             return ""
 
     def rights(self, target: str) -> Rights:
+        """Return the token's rights, and the checks that the target requires."""
         project, login = self.wire.get(self._at), self.me()
         branch, required = quote(target, safe=""), None
         if shown := self._shown(f"{self._at}/branches/{branch}"):
             known = (shown.get("protection") or {}).get("required_status_checks") or {}
             rules = self._shown(f"{self._at}/rules/branches/{branch}") or ()
-            required = [*known.get("contexts", ()), *_contexts(rules)]
+            others = [one for rule in rules for one in _required(rule)]
+            required = [*known.get("contexts", ()), *(one["context"] for one in others)]
         rights = project.get("permissions") or {}
         return Rights(login, bool(rights.get("push")), required)
 
@@ -88,6 +90,7 @@ class GitHub:
             return None
 
     def changed(self, since: str | None) -> Sequence[PullRequest]:
+        """Return requests changed since then, newest first; for None all open ones."""
         state = "open" if since is None else "all"
         found: list[PullRequest] = []
         order = {"sort": "updated", "direction": "desc"}
@@ -122,15 +125,17 @@ class GitHub:
         )
 
     def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None:
+        """Open a request; return None if the branch has one."""
         what = {"title": title, "head": branch, "base": base, "body": body}
         try:
             return self._request(self.wire.write("POST", f"{self._at}/pulls", what))
         except Rejected as refusal:
-            if refusal.status == 422 and "already exists" in refusal.message:
+            if "already exists" in refusal.message:
                 return None
             raise
 
     def edit(self, number: int, **what: str) -> None:
+        """Set `title`, `body`, `base` or `state`."""
         self.wire.write("PATCH", f"{self._at}/pulls/{number}", what)
 
     def closed_by(self, number: int) -> str:
@@ -144,27 +149,21 @@ class GitHub:
         reviews = self.wire.every(f"{pull}/reviews")
         comments = self.wire.every(f"{pull}/comments")
         notes = self.wire.every(f"{self._at}/issues/{number}/comments")
-        try:
-            conflicts, known = self._threads(number)
-        except (Absent, Denied, Rejected):  # a server without GraphQL: nothing can be resolved
-            conflicts, known = False, {}
+        conflicts, known = self._states(number)
         remarks = [*map(_review, reviews), *(as_decision(_comment(note)) for note in notes)]
         remarks.sort(key=lambda one: one.at)
         return Conversation(tuple(_threads(comments, known)), tuple(remarks), conflicts)
 
-    def _threads(self, number: int) -> tuple[bool, dict[str, _State]]:
-        after, found = None, dict[str, _State]()
-        while True:
-            named = {"owner": self._owner, "name": self._name, "number": number}
-            pull = self.wire.query(_THREADS, **named, after=after)["repository"]["pullRequest"]
-            for thread in pull["reviewThreads"]["nodes"]:
-                for first in thread["comments"]["nodes"]:
-                    ids = first["id"], str(first["fullDatabaseId"])
-                    found |= dict.fromkeys(ids, (thread["id"], thread["isResolved"]))
-            page = pull["reviewThreads"]["pageInfo"]
-            if not page["hasNextPage"]:
-                return pull["mergeable"] == "CONFLICTING", found
-            after = page["endCursor"]
+    def _states(self, number: int) -> tuple[bool, dict[str, _State]]:
+        """Return True if the request has conflicts, and the threads by their first comments."""
+        named = {"owner": self._owner, "name": self._name, "number": number}
+        pull = self.wire.query(_THREADS, **named)["repository"]["pullRequest"]
+        states = {
+            str(first["fullDatabaseId"]): (thread["id"], thread["isResolved"])
+            for thread in pull["reviewThreads"]["nodes"]
+            for first in thread["comments"]["nodes"]
+        }
+        return pull["mergeable"] == "CONFLICTING", states
 
     def may(self, login: str) -> bool:
         found = self.wire.find(f"{self._at}/collaborators/{quote(login, safe='')}/permission")
@@ -187,6 +186,7 @@ class GitHub:
         self.wire.write("POST", f"{self._at}/issues/{number}/comments", {"body": text})
 
     def merge(self, number: int, head: str, message: str) -> str:
+        """Merge a request with this head; return the resulting commit."""
         project = self.wire.get(self._at)
         allowed = (how for how, key in _METHODS.items() if project.get(f"allow_{key}", True))
         title, _, body = message.partition("\n")
@@ -196,36 +196,30 @@ class GitHub:
 
     # ------------------------------------------------------------ commits
 
-    def status(self, sha: str) -> CommitStatus | None:
-        found = self.wire.get(f"{self._at}/commits/{sha}/status")["statuses"]
-        own = next((one for one in found if one["context"] == CONTEXT), None)
-        return CommitStatus(_state(own["state"]), own["description"] or "") if own else None
+    def statuses(self, sha: str) -> list[CommitCheck]:
+        """Return the statuses of a commit, patchq's own among them."""
+        pages = self.wire.pages(f"{self._at}/commits/{sha}/status")
+        return [
+            CommitCheck(
+                one["context"], _STATES.get(one["state"], "failure"), one["target_url"] or ""
+            )
+            for page in pages
+            for one in page["statuses"]
+        ]
 
-    def set_status(self, sha: str, status: CommitStatus) -> None:
-        what = {"state": status.state, "description": status.text, "context": CONTEXT}
+    def set_status(self, sha: str, state: StatusState, text: str) -> None:
+        what = {"state": state, "description": text, "context": CONTEXT}
         self.wire.write("POST", f"{self._at}/statuses/{sha}", what)
 
-    def checks(self, sha: str) -> Sequence[CommitCheck]:
-        at = f"{self._at}/commits/{sha}"
-        runs = [one for page in self.wire.pages(f"{at}/check-runs") for one in page["check_runs"]]
-        found = [one for page in self.wire.pages(f"{at}/status") for one in page["statuses"]]
-        statuses = [
-            CommitCheck(one["context"], _state(one["state"]), one["target_url"] or "")
-            for one in found
-            if one["context"] != CONTEXT
-        ]
-        return [*map(_check, runs), *statuses]
+    def checks(self, sha: str) -> list[CommitCheck]:
+        """Return all checks of a commit so far, statuses among them."""
+        pages = self.wire.pages(f"{self._at}/commits/{sha}/check-runs")
+        runs = [_check(one) for page in pages for one in page["check_runs"]]
+        return [*runs, *self.statuses(sha)]
 
 
-def _contexts(rules: Sequence[Any]) -> Iterator[str]:
-    for rule in rules:
-        for check in (rule.get("parameters") or {}).get("required_status_checks", ()):
-            yield check["context"]
-
-
-def _state(word: str) -> StatusState:
-    states: dict[str, StatusState] = {"success": "success", "pending": "pending"}
-    return states.get(word, "failure")
+def _required(rule: Any) -> Sequence[Any]:
+    return (rule.get("parameters") or {}).get("required_status_checks") or ()
 
 
 def _check(run: Any) -> CommitCheck:
@@ -261,8 +255,7 @@ def _threads(comments: Sequence[Any], known: dict[str, _State]) -> Iterator[Thre
         groups.setdefault(comment.get("in_reply_to_id") or comment["id"], []).append(comment)
     for group in groups.values():
         first = group[0]
-        state = known.get(first["node_id"]) or known.get(str(first["id"]))
-        id, resolved = state or ("", False)
+        id, resolved = known.get(str(first["id"]), ("", False))
         line = first.get("original_line") or first.get("line")
         yield Thread(
             id,

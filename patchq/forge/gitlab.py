@@ -13,7 +13,6 @@ from patchq.forge.contract import (
     CONTEXT,
     CheckState,
     CommitCheck,
-    CommitStatus,
     Conversation,
     PullRequest,
     Remark,
@@ -45,7 +44,7 @@ _SIGNS: dict[str, Stance] = {
 
 
 class GitLab:
-    """`contract.Project` for the project with the full path `group/…/name`."""
+    """The project with the full path `group/…/name`; see `github.GitHub`."""
 
     def __init__(self, wire: Wire, project: str) -> None:
         self.wire = wire
@@ -89,7 +88,7 @@ class GitLab:
         try:
             return _request(self.wire.write("POST", self._requests, what))
         except Rejected as refusal:
-            if refusal.status == 409:
+            if "answers 409" in refusal.message:
                 return None
             raise
 
@@ -116,15 +115,13 @@ class GitLab:
         said = [note for note in notes if not note["system"]]
         known = {note["id"]: self._remark(request, note, signs) for note in said}
         beside = [known[note["id"]] for note in said if not note.get("position")]
-        decisions = list(self._decisions(request, signs, beside))
-        remarks = sorted([*map(as_decision, beside), *decisions], key=lambda one: seconds(one.at))
+        remarks = [*map(as_decision, beside), *self._decisions(request, signs)]
+        remarks.sort(key=lambda one: seconds(one.at))
         on_lines = [talk for talk in talks if talk["notes"] and talk["notes"][0].get("position")]
         threads = tuple(_thread(number, talk, known) for talk in on_lines)
         return Conversation(threads, tuple(remarks), bool(request.get("has_conflicts")))
 
-    def _decisions(
-        self, request: Any, signs: Sequence[Any], notes: Sequence[Remark]
-    ) -> Iterator[Remark]:
+    def _decisions(self, request: Any, signs: Sequence[Any]) -> Iterator[Remark]:
         at = f"{self._requests}/{request['iid']}"
         versions = self.wire.every(f"{at}/versions")
         standing: list[tuple[Stance, Any]] = [
@@ -141,10 +138,7 @@ class GitLab:
             commit = _head(versions, when) if when or what == "approved" else request["sha"]
             review = str(sign["id"]) if sign else ""
             id = f"{request['web_url']}#{f'note_{review}' if sign else f'{what}-{by}'}"
-            texts = [one.text for one in notes if sign and one.review == review]
-            text = "\n\n".join(texts) if what == "changes" else ""
-            is_bot = self._is_bot(row["user"])
-            yield Remark(id, by, text, is_bot, review, what, commit, when)
+            yield Remark(id, by, "", self._is_bot(row["user"]), review, what, commit, when)
 
     def _remark(self, request: Any, note: Any, signs: Sequence[Any]) -> Remark:
         """Return a comment; its review is its author's next request for changes."""
@@ -194,42 +188,25 @@ class GitLab:
         what |= {"squash_commit_message": message} if squashes else {}
         made = self.wire.write("PUT", f"{self._requests}/{number}/merge", what)
         if made["state"] != "merged":  # an answer without a fault, as where a merge has to wait
-            raise Rejected(made.get("merge_error") or "GitLab has not merged it yet", 200)
+            raise Rejected(made.get("merge_error") or "GitLab has not merged it yet")
         return str(made["merge_commit_sha"] or made["squash_commit_sha"] or made["sha"])
 
     # ------------------------------------------------------------ commits
 
-    def status(self, sha: str) -> CommitStatus | None:
-        found = self.wire.get(self._statuses(sha), name=CONTEXT)
-        own = max(found, key=lambda one: int(one["id"]), default=None)
-        if own is None:
-            return None
-        return CommitStatus(_STATES.get(own["status"], "pending"), own["description"] or "")
+    def statuses(self, sha: str) -> list[CommitCheck]:
+        found = self.wire.every(f"{self._at}/repository/commits/{sha}/statuses")
+        return list(map(_check, sorted(found, key=lambda one: int(one["id"]))))
 
-    def checks(self, sha: str) -> Sequence[CommitCheck]:
-        found = self.wire.every(self._statuses(sha))
-        return [_check(one) for one in found if one["name"] != CONTEXT]
+    checks = statuses
 
-    def _statuses(self, sha: str) -> str:
-        return f"{self._at}/repository/commits/{sha}/statuses"
-
-    def set_status(self, sha: str, status: CommitStatus) -> None:
-        state = "failed" if status.state == "failure" else status.state
-        what = {"state": state, "name": CONTEXT, "description": status.text}
+    def set_status(self, sha: str, state: StatusState, text: str) -> None:
+        own = {"failure": "failed"}.get(state, state)
         # The pipeline that a request shows is that of its branch, which others may contain.
         branches = self.wire.every(f"{self._at}/repository/branches", search=f"^{_BRANCHES}")
-        ref = next((one["name"] for one in branches if one["commit"]["id"] == sha), None)
-        what |= {"ref": ref} if ref else {}
-        path = f"{self._at}/statuses/{sha}"
-        try:
-            self.wire.write("POST", path, what)
-        except Rejected as refusal:
-            if "Cannot transition status" not in refusal.message:
-                raise
-            # GitLab takes no new text for the state that a status has: it gets another one first.
-            between = "canceled" if state == "pending" else "pending"
-            self.wire.write("POST", path, what | {"state": between})
-            self.wire.write("POST", path, what)
+        refs = [one["name"] for one in branches if one["commit"]["id"] == sha]
+        what = {"state": own, "name": CONTEXT, "description": text}
+        what |= {"ref": refs[0]} if refs else {}
+        self.wire.write("POST", f"{self._at}/statuses/{sha}", what)
 
 
 def _request(one: Any) -> PullRequest:

@@ -5,19 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
+from functools import partial
 from time import sleep, time
 
-from patchq.forge import step, words
-from patchq.forge.actions import Action, ForgeReading, Writer
-from patchq.forge.contract import Project, PullRequest, seconds
+from patchq.forge import proposals, step
+from patchq.forge.connect import ForgeReading
+from patchq.forge.contract import PullRequest, seconds
 from patchq.forge.proposals import Lines, Proposal
+from patchq.forge.step import Action, Writer
 from patchq.forge.wire import Absent, Away, Rejected
 from patchq.gate.api import Gate
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import Fault
 from patchq.gate.git import records
-from patchq.gate.git.branches.shown import Copies
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.lock import lock_owner
@@ -36,15 +37,11 @@ _LONGEST_REST = 300.0
 _MOST_ROUNDS = 8  # in a row, as long as each decides something here
 
 
-class Sync:
-    """The rounds of one process with one forge; `say` gets each action."""
+class Sync(ForgeReading):
+    """The rounds of one process with one forge."""
 
-    def __init__(self, forge: Project, say: Callable[[str], None]) -> None:
-        self.forge, self.tell = forge, say
-        self.reading = ForgeReading(forge)
-        self._reported: set[str] = set()
-        self._seen: object = None
-        self._quiet = 0
+    _seen: object = None
+    _quiet = 0
 
     def rounds(self, gate: Gate, *, dry_run: bool = False) -> None:
         """Make rounds until one decides nothing here."""
@@ -59,7 +56,7 @@ class Sync:
         session.branches.refresh()
         if lock_owner(session.queue_root) is None:
             restack.settle(session)
-        changed, sign = self.reading.refresh(), _sign(session)
+        changed, sign = self.refresh(), _sign(session)
         self._quiet = 0 if changed or sign != self._seen else self._quiet + 1
         if 0 < self._quiet < _MOST_QUIET:
             return []
@@ -72,24 +69,15 @@ class Sync:
         report = session.queue.load(id)
         return Round(self, session).comments(report) if report and has_commit(report) else []
 
-    def warn(self, text: str) -> None:
-        if text not in self._reported:
-            self._reported.add(text)
-            self.tell(text)
 
-
-class Round:
+class Round(Writer):
     """One round; the copies are as they were at its start."""
 
     def __init__(self, sync: Sync, session: Session) -> None:
-        section, alone = session.config.forge, lock_owner(session.queue_root) is None
-        self._sync, self._session = sync, session
-        self._reading = sync.reading
-        self._rules = step.rules_of(sync.forge, section, sync.reading.me, alone)
-        timeout = session.config.landing.push_timeout_seconds
-        self._copies = Copies(session.repo, section.remote, timeout)
-        self._writer = Writer(session, sync.forge, sync.reading, self._copies, sync.warn)
-        self._lines = Lines(session, self._copies)
+        super().__init__(session, sync)
+        alone = lock_owner(session.queue_root) is None
+        self._rules = step.rules_of(sync, session.config.forge, alone)
+        self._lines = Lines(session, self.copies)
         self._queue = feeder_name(session.queue_root)
         self._shown = dict[str, ShownRequest]()
 
@@ -97,20 +85,20 @@ class Round:
         """Carry out the actions, or in a dry run only print them."""
         done = list[Action]()
         for action in self._actions():
-            self._sync.tell(str(action))
+            self.reading.tell(str(action))
             done.append(action)
             if not dry_run:
-                self._writer.carry_out(action)
+                self.carry_out(action)
         if not dry_run:
-            wire = self._sync.forge.wire
+            wire = self.forge.wire
             made = ForgeRound(time(), self._shown, seconds(wire.expires or ""), wire.left)
-            pull_requests.keep(self._session.queue_root, made)
+            pull_requests.keep(self.session.queue_root, made)
         return done
 
     # ------------------------------------------------------------ what is to be done
 
     def _actions(self) -> Iterator[Action]:
-        session = self._session
+        session = self.session
         waiting = [
             report
             for report in history.waiting(session)
@@ -120,7 +108,7 @@ class Round:
         for report in depends.in_order(waiting):
             if has_commit(report):
                 yield from self._readable(self._of_proposal(report))
-        for request in list(self._reading.requests.values()):
+        for request in list(self.reading.requests.values()):
             if _root(request) not in roots:
                 yield from self._readable(self._of_decided(request))
         yield from self._left_over(roots)
@@ -129,25 +117,27 @@ class Round:
         try:
             yield from actions
         except (Absent, Rejected) as fault:
-            self._sync.warn(fault.message)
+            self.reading.warn(fault.message)
 
     def _of_proposal(self, report: CommittedReport) -> Iterator[Action]:
         proposal, request = self._seen(report)
-        mark = words.mark_in(request.body) if request else None
+        mark = proposals.mark_in(request.body) if request else None
         if request and mark and mark.queue != self._queue:
-            self._sync.warn(f"#{request.number} belongs to another queue: it is left alone")
+            self.reading.warn(f"#{request.number} belongs to another queue: it is left alone")
             return
-        talk = self._reading.talk(request)
+        talk = self.reading.talk(request)
         for action in step.step(proposal, request, talk, self._rules):
             yield action
             if action.decides:
                 return
-        request = self._reading.request_of(records.branch(proposal.root))
+        request = self.reading.request_of(records.branch(proposal.root))
         if request and request.is_open:
-            head, wanted = self._copies.there(proposal.root), words.status(proposal.report)
-            if head and self._reading.status(head) != wanted:
-                yield step.set_status(head, wanted)
-            approved = step.approvals(proposal, request, talk, self._rules)
+            head = self.copies.there(proposal.root)
+            state, text = proposals.status(report)
+            if head and self.reading.status(head) != state:
+                yield step.set_status(head, state, text)
+            decisions = step.latest(proposal, request, talk, self._rules)
+            approved = [one.by for one in decisions if step.is_approval(one, proposal)]
             count = len(step.unsent(proposal, request, talk, self._rules))
             shown = ShownRequest(request.number, request.url, tuple(approved), count)
             self._shown[report.id] = shown
@@ -158,17 +148,17 @@ class Round:
         proposal, request = self._seen(report)
         if request is None:
             return []
-        found = step.unsent(proposal, request, self._reading.talk(request), self._rules)
+        found = step.unsent(proposal, request, self.reading.talk(request), self._rules)
         return [proposal.draft(thread, remark) for thread, remark in found]
 
     def _seen(self, report: CommittedReport) -> tuple[Proposal, PullRequest | None]:
-        urls = {_root(one): one.url for one in self._reading.requests.values() if one.is_open}
+        urls = {_root(one): one.url for one in self.reading.requests.values() if one.is_open}
         proposal = self._lines.proposal(report, self._queue, urls)
-        return proposal, self._reading.request_of(records.branch(proposal.root))
+        return proposal, self.reading.request_of(records.branch(proposal.root))
 
     def _of_decided(self, request: PullRequest) -> Iterator[Action]:
         """Yield the actions on a request without a proposal."""
-        session, mark = self._session, words.mark_in(request.body)
+        session, mark = self.session, proposals.mark_in(request.body)
         if mark is None or mark.queue != self._queue:
             return
         id, _ = depends.standing(session, mark.id)
@@ -181,16 +171,19 @@ class Round:
         yield from step.ended(request, report, mark, merged)
 
     def _left_over(self, roots: Collection[str]) -> Iterator[Action]:
-        open = {_root(one) for one in self._reading.requests.values() if one.is_open}
-        for root in self._copies.published().keys() - roots - open:
-            there = self._copies.there(root)
+        open = {_root(one) for one in self.reading.requests.values() if one.is_open}
+        for root in self.copies.published().keys() - roots - open:
+            there = self.copies.there(root)
             if there is None:
-                self._copies.forget(root, self._session.identity())
-            elif there in self._copies.pushed(root):
-                state = depends.standing(self._session, root)[1]
-                if state in step.LANDED and self._reading.status(there) != words.ACCEPTED:
-                    yield step.set_status(there, words.ACCEPTED)
-                yield step.remove(root)
+                self.copies.forget(root, self.session.identity())
+            elif there in self.copies.pushed(root):
+                state = depends.standing(self.session, root)[1]
+                if state in step.LANDED and self.reading.status(there) != "success":
+                    yield step.set_status(there, "success", "accepted")
+                yield Action(
+                    f"delete {records.branch(root)} there",
+                    partial(Writer.push, root=root, commit=None),
+                )
 
 
 def _sign(session: Session) -> object:
@@ -213,17 +206,12 @@ def serve(shared: SharedGate, sync: Sync) -> None:
     rest = 0.0
     while True:
         with shared.gate(writes=True) as gate:
-            context = gate.context()
             rest = turn(gate, sync, rest)
-            pause = context.config.forge.poll_seconds
-        sleep(rest or pause)
+        sleep(rest)
 
 
 def turn(gate: Gate, sync: Sync, rest: float) -> float:
-    """Make rounds; return the seconds to rest, 0 if they succeed.
-
-    After a failure the rest doubles; `rest` is the previous one.
-    """
+    """Make rounds; return the seconds to rest, after a failure twice as many as before."""
     context = gate.context()
     troubles, pause = Troubles(context.queue_root), context.config.forge.poll_seconds
     try:
@@ -233,4 +221,4 @@ def turn(gate: Gate, sync: Sync, rest: float) -> float:
         asked = fault.seconds if isinstance(fault, Away) else 0.0
         return max(min(max(2 * rest, pause), _LONGEST_REST), asked)
     troubles.over(TROUBLE)
-    return 0.0
+    return pause

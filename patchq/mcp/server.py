@@ -20,7 +20,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import anyio
 import mcp_types as types
@@ -29,8 +29,10 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.resources import FunctionResource
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from patchq import __version__
@@ -66,11 +68,39 @@ def serve(args: Namespace) -> int:
         return _serve_http(args, made, door)
     for end in (signal.SIGTERM, signal.SIGINT):
         signal.signal(end, signal.SIG_DFL)  # else the thread that reads keeps it from its end
+    source = os.fdopen(os.dup(0), "rb")
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)  # a child never reads the client's words
     try:
-        anyio.run(made.run_stdio_async)
+        anyio.run(_serve_stdio, made, source, _most_bytes(door))
     except* BrokenPipeError:  # the client is gone
         pass
     return 0
+
+
+def _most_bytes(door: SharedGate) -> int:
+    """Return the size of the longest message; a response may be twice as long in JSON."""
+    return 2 * door.response_bytes + _ENVELOPE_BYTES
+
+
+async def _serve_stdio(made: Server, source: BinaryIO, most: int) -> None:
+    """Serve one client, with the lines of `source` bounded, as the SDK reads any."""
+
+    async def lines() -> AsyncIterator[str]:
+        is_rest = False
+        while part := await to_thread.run_sync(source.readline, most):
+            is_cut = not part.endswith(b"\n")
+            if not is_cut and not is_rest:
+                yield part.decode("utf-8", "replace")
+            elif is_cut and not is_rest:
+                await write.send(SessionMessage(refusal))
+            is_rest = is_cut
+
+    why = f"the line is longer than {most} bytes, so it was not read; send less at once"
+    error = types.ErrorData(code=types.INVALID_REQUEST, message=why)
+    refusal = types.JSONRPCError(jsonrpc="2.0", id=None, error=error)
+    async with stdio_server(cast("Any", lines())) as (read, write):
+        await made.serve(read, write)
 
 
 TOKEN = "PATCHQ_MCP_TOKEN"
@@ -89,8 +119,7 @@ def _serve_http(args: Namespace, made: Server, door: SharedGate) -> int:
         port = own.getsockname()[1]
         app = made.streamable_http_app(
             streamable_http_path=PATH,
-            # The text of a response may be twice as long in JSON.
-            max_request_body_size=2 * door.response_bytes + _ENVELOPE_BYTES,
+            max_request_body_size=_most_bytes(door),
             transport_security=TransportSecuritySettings(
                 allowed_hosts=[f"{name}:{port}" for name in loopback.NAMES],
                 allowed_origins=[f"http://{name}:{port}" for name in loopback.NAMES],
@@ -144,6 +173,11 @@ class Server(MCPServer):
             subscriptions=self._bus,
         )
         self._offer_texts()
+
+    async def serve(self, read: Any, write: Any) -> None:
+        """Serve one client that these streams reach."""
+        options = self._lowlevel_server.create_initialization_options()
+        await self._lowlevel_server.run(read, write, options)
 
     def _offer_texts(self) -> None:
         @self.resource(STATUS, mime_type="application/json", description="The state of the queue")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from patchq.forge.contract import Project
+from patchq.forge.connect import Project
 from patchq.forge.github import GitHub
 from patchq.forge.gitlab import GitLab
 from patchq.forge.sync import Sync

@@ -57,7 +57,6 @@ class Fake:
         self.headers, self.page_size = dict[str, str](), 100
         self.mismerges = False
         """The merges of this forge leave out what they merge."""
-        self.has_graphql = True
         self.ci: Callable[[str], list[tuple[str, str | None]]] = lambda commit: []
         """Returns the checks of a commit and their conclusions, None while one runs; a name with a
         slash is that of a status."""
@@ -208,7 +207,7 @@ class Fake:
             return httpx2.Response(401, json={"message": f"Bad credentials {TOKEN}"})
         self.look()
         path = request.url.raw_path.decode().partition("?")[0].removeprefix(self.prefix)
-        if path.endswith("/graphql") and self.has_graphql:
+        if path.endswith("/graphql"):
             return self._graphql(json.loads(request.content))
         return self.api().answer(self, request, path)
 

@@ -102,7 +102,7 @@ def test_a_forge_that_is_away_is_a_trouble(scene: Scene) -> None:
     assert rests == [30.0, 60.0, 300.0]
     assert "api.github.com answers 502" in patchq("status", cwd=scene.clone).out
     scene.fake.fault = lambda what: None
-    assert turn(scene.gate, scene.sync, 30.0) == 0.0
+    assert turn(scene.gate, scene.sync, 60.0) == 30.0
     assert "502" not in patchq("status", cwd=scene.clone).out
 
 

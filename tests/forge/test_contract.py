@@ -14,8 +14,8 @@ from uuid import uuid4
 
 import pytest
 
-from patchq.forge.connect import project_of
-from patchq.forge.contract import CommitStatus, Project
+from patchq.forge.connect import Project, project_of
+from patchq.forge.contract import CONTEXT, StatusState
 from patchq.gate.config.schema import Config
 from patchq.gate.config.schema import Forge as Section
 from patchq.gate.git.repository import Repository
@@ -46,7 +46,6 @@ def there(
     }
     forge = project_of(Repository.open(clone), Config(forge=Section(**given)))
     yield forge, clone
-    forge.wire.close()
 
 
 def test_a_request_from_its_opening_to_its_merge(there: tuple[Project, Path]) -> None:
@@ -67,12 +66,11 @@ def test_a_request_from_its_opening_to_its_merge(there: tuple[Project, Path]) ->
     for since in (None, made.updated):
         assert made.number in [one.number for one in forge.changed(since)]
 
-    assert forge.status(head) is None
-    for state in ("pending", "failure", "success"):
-        for text in ("first", "second"):
-            forge.set_status(head, CommitStatus(state, text))
-            assert forge.status(head) == CommitStatus(state, text)
-    assert forge.checks(head) == []
+    assert forge.statuses(head) == []
+    states: tuple[StatusState, ...] = ("pending", "failure", "success")
+    for state in states:
+        forge.set_status(head, state, "A text")
+        assert [(one.name, one.state) for one in forge.statuses(head)] == [(CONTEXT, state)]
 
     forge.note(made.number, "Well.\n\n<!-- patchq: key -->")
     forge.note(made.number, "/patchq send-back\nNot so.")

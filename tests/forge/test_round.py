@@ -65,20 +65,6 @@ def test_the_whole_way(scene: Scene) -> None:
     assert fake.moved["patchq/one"] == 3  # made, changed, deleted
 
 
-@pytest.mark.parametrize("kind", ["github"])
-def test_a_server_without_graphql_resolves_nothing(scene: Scene) -> None:
-    scene.fake.has_graphql = False
-    scene.propose("one", "a3 = 3", "a3 = 33")
-    scene.round()
-    scene.fake.review(1, "ada", "CHANGES_REQUESTED")
-    scene.fake.comment(1, "ada", "a.py", 3, "why?")
-    scene.round()
-    scene.propose("two", "a3 = 3", "a3 = 34", head="---\nretries: one\n---\n")
-    scene.round()
-    assert scene.round() == []
-    assert [one["body"][:10] for one in scene.fake.pulls[1].comments] == ["why?", "changed in"]
-
-
 # ---------------------------------------------------------------- whose word counts
 
 

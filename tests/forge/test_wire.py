@@ -83,15 +83,6 @@ def test_reads_are_retried_and_writes_never() -> None:
     assert asked == ["GET"] * 3 + ["POST"]
 
 
-def test_pages_go_on_at_the_same_host_alone() -> None:
-    def answer(request: httpx2.Request) -> httpx2.Response:
-        more = {"link": '<https://evil.org/2>; rel="next"'}
-        return httpx2.Response(200, headers=more, json=[])
-
-    with pytest.raises(Rejected):
-        list(_wire(answer).pages("user"))
-
-
 def test_writes_rest_in_between() -> None:
     rests: list[float] = []
     answer: Any = lambda request: httpx2.Response(201, json={})  # noqa: E731

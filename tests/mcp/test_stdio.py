@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -74,6 +75,7 @@ def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]
     return use
 
 
+_PEAK_KB = 250_000
 _HELLO = {"capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
 
 
@@ -115,6 +117,17 @@ def test_a_signal_ends_it_and_what_was_submitted_is_not_lost(served: Path, versi
             sleep(0.01)
         server.terminate()
         assert server.wait(MOST_SECONDS) == -SIGTERM
+
+
+def test_a_line_that_is_too_long_is_refused_and_the_next_is_read(served: Path) -> None:
+    with _greeted(served) as server:
+        server.stdin.write("x" * 50_000_000 + "\n")
+        server.stdin.write(_line(id=1, method="ping"))
+        server.stdin.flush()
+        refusal, answer = (json.loads(server.stdout.readline()) for _ in range(2))
+        assert (refusal["error"]["code"], answer["id"]) == (-32600, 1)
+        status = Path(f"/proc/{server.pid}/status").read_text()
+        assert int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) < _PEAK_KB
 
 
 def test_nothing_is_said_of_a_client_that_is_gone(served: Path) -> None:
