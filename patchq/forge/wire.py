@@ -131,7 +131,7 @@ class Wire:
         return found, link
 
     def _again(self, *request: Any, left: int = _TRIES - 1, **more: Any) -> httpx2.Response:
-        """Return the answer to a request that changes nothing, so it may be sent again."""
+        """Return the answer to a request that may be repeated."""
         try:
             return self._send(*request, **more)
         except Away as away:
