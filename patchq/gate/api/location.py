@@ -383,7 +383,7 @@ def _check_target(context: RepoContext) -> None:
         if not context.branches.tips(""):
             raise UsageError(f"{target!r} has no commit yet", "make a first commit")
         if home and target == home.branch:
-            raise HomeGone(home, context.repo)
+            raise HomeGone(home)
         raise UsageError(
             f"the target branch {target!r} does not exist", "create it, or set another `target`"
         )

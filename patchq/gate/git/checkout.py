@@ -27,7 +27,6 @@ import pygit2
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.gate.git import files
 from patchq.gate.git.command import QUIET, Git, plain_environment
 from patchq.gate.git.objects import BLOB, Leaf, is_blob, is_regular, object_id
 from patchq.gate.git.refs import heads
@@ -328,7 +327,7 @@ def _lines(gitdir: Path, *names: str) -> list[str]:
 
 def _text(path: str | Path) -> str:
     try:
-        return os.fsdecode(files.content(path)).strip()
+        return os.fsdecode(Path(path).read_bytes()).strip()
     except (FileNotFoundError, NotADirectoryError):
         return ""
 

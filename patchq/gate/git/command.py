@@ -255,25 +255,17 @@ def _trouble_in(text: str) -> str | None:
     return next((words for words in sorted(_TROUBLE) if words.lower() in text.lower()), None)
 
 
-def fault(what: str, error: Exception) -> Fault:
-    trouble = _trouble_in(str(error))
-    return (
-        DiskFault(f"{what}: {trouble}", ROOM)
-        if trouble
-        else RepositoryFault(f"{what}: {error}", FSCK)
-    )
-
-
-def unreadable(what: str, error: Exception) -> Fault:
-    """Return the fault of reading objects: the disk's, or of these alone."""
-    found = fault(what, error)
+def fault(
+    what: str, error: Exception, kind: type[Fault] = RepositoryFault, hint: str = FSCK
+) -> Fault:
+    """Return the fault for libgit2's error: the disk's, or of that kind."""
+    if trouble := _trouble_in(str(error)):
+        return DiskFault(f"{what}: {trouble}", ROOM)
     named = what.rpartition(" ")[2]  # libgit2 often begins with the object that `what` names
     why = "it is missing" if isinstance(error, KeyError) else str(error).removeprefix(f"{named}: ")
-    return found if isinstance(found, DiskFault) else ObjectDamaged(f"{what}: {why}", FSCK)
+    return kind(f"{what}: {why}", hint)
 
 
 def misconfigured(error: Exception) -> Fault:
-    """Return the fault of reading git's configuration: the machine's, or a mistake in it."""
-    found = fault("cannot read git's configuration", error)
-    cure = "see what `git config --list --show-origin` says"
-    return found if isinstance(found, DiskFault) else RepositoryFault(str(found), cure)
+    hint = "see what `git config --list --show-origin` says"
+    return fault("cannot read git's configuration", error, hint=hint)

@@ -19,7 +19,7 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from patchq.gate.errors import DiskFault
@@ -31,7 +31,6 @@ _PAUSE_SECONDS = (0.002, 0.02)
 _LEAST_BYTES, _LEAST = 128 << 10, 8
 # Of mallopt(3); naming a size keeps glibc from raising it.
 _MMAP_THRESHOLD, _LARGE_BYTES = -3, 128 << 10
-_PIECE_BYTES = 1 << 16
 _NONE = {"umask", "false", "no", "off", "0", ""}
 _GROUP = {"group", "true", "yes", "on", "1"}
 _ALL = {"all", "world", "everybody", "2"}
@@ -47,18 +46,6 @@ def opened(
     fd = os.open(path, flags | os.O_CLOEXEC, mode, dir_fd=folder)
     try:
         yield fd
-    finally:
-        os.close(fd)
-
-
-def content(path: str | Path) -> bytes:
-    """Read a small file that is asked for often and is mostly missing.
-
-    No context is made in that case, and half the system calls of `Path.read_bytes` in the others.
-    """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return b"".join(iter(partial(os.read, fd, _PIECE_BYTES), b""))
     finally:
         os.close(fd)
 

@@ -192,7 +192,7 @@ def heads(commondir: Path) -> Iterator[tuple[Path, str]]:
 
 def head_target(gitdir: Path) -> str:
     """Return the full name of the ref of a HEAD, or "" when detached."""
-    text = os.fsdecode(files.content(f"{gitdir}/HEAD"))
+    text = os.fsdecode((gitdir / "HEAD").read_bytes())
     return text[4:].strip() if text.startswith("ref:") else ""
 
 
@@ -383,7 +383,7 @@ def _unpack(commondir: Path, ref: str, wait: float) -> None:
     try:
         lock.hold(commondir / "packed-refs.lock", wait)
         line = rb"(?m)^[0-9a-fA-F]{40} %b\n(\^.*\n)?" % re.escape(os.fsencode(ref))
-        files.write_all(lock.fd, re.sub(line, b"", files.content(commondir / "packed-refs")))
+        files.write_all(lock.fd, re.sub(line, b"", (commondir / "packed-refs").read_bytes()))
         lock.flush()
         lock.publish(commondir / "packed-refs")
     finally:

@@ -35,7 +35,7 @@ from pygit2.enums import AttrCheck, ObjectType, SortMode
 from patchq.core.model.listing import Listing
 from patchq.core.model.values import Entry, EntryKind, FileChange
 from patchq.gate.errors import ObjectDamaged, RepositoryFault
-from patchq.gate.git.command import FSCK, fault, misconfigured, remotely, unreadable
+from patchq.gate.git.command import FSCK, fault, misconfigured, remotely
 from patchq.gate.git.files import give_back_memory
 from patchq.gate.git.object_buffer import ObjectBuffer
 from patchq.gate.git.objects import (
@@ -55,8 +55,7 @@ from patchq.gate.git.objects import (
     make_identity,
     nest,
 )
-from patchq.gate.git.opening import open_handle
-from patchq.gate.git.promised import FETCH_SECONDS, Promised, promisors
+from patchq.gate.git.opening import FETCH_SECONDS, Promised, open_handle, promisors
 from patchq.gate.git.refs import common_directory, head_target, ref_target, ref_value, ref_values
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
@@ -220,7 +219,7 @@ class Repository:
         try:
             return old == new or (old in raw and raw.descendant_of(new, old))
         except (KeyError, pygit2.GitError) as error:
-            raise unreadable(f"cannot read the history of {new}", error) from None
+            raise fault(f"cannot read the history of {new}", error, ObjectDamaged) from None
 
     def exists(self, commit: str) -> bool:
         """Return True if the commit and its tree are on disk now.
@@ -260,7 +259,7 @@ class Repository:
             try:
                 yield str(commit.id), tuple(_id_at(commit.tree, path) for path in paths)
             except pygit2.GitError as error:
-                raise unreadable(f"cannot read the files of {commit.id}", error) from None
+                raise fault(f"cannot read the files of {commit.id}", error, ObjectDamaged) from None
 
     def keep_blob(self, data: bytes) -> str:
         return self.buffer.keep(ObjectType.BLOB, data)
@@ -300,14 +299,14 @@ class Repository:
                 walker.simplify_first_parent()
             yield from walker
         except (KeyError, pygit2.GitError) as error:
-            raise unreadable(f"cannot read the history of {tip}", error) from None
+            raise fault(f"cannot read the history of {tip}", error, ObjectDamaged) from None
 
     def _object(self, oid: str) -> AnyObject:
         self.promised.fetch([oid])
         try:
             return cast(AnyObject, self.raw_repository[oid])
         except (KeyError, ValueError, pygit2.GitError) as error:
-            raise unreadable(f"cannot read object {oid}", error) from None
+            raise fault(f"cannot read object {oid}", error, ObjectDamaged) from None
 
     def _commit(self, oid: str) -> pygit2.Commit:
         commit = self._object(oid)
@@ -327,7 +326,7 @@ class Repository:
         try:
             return int(self.raw_repository.odb.read_header(oid)[1])
         except (KeyError, ValueError, pygit2.GitError) as error:
-            raise unreadable(f"cannot read {oid}", error) from None
+            raise fault(f"cannot read {oid}", error, ObjectDamaged) from None
 
     def _tree_bytes(self, oid: str) -> bytes:
         """Return a tree's bytes; raise `ObjectDamaged` if the object is no tree."""
@@ -368,7 +367,7 @@ class Repository:
         try:
             value = bare.get_attr(path, "filter", _BY_COMMIT, commit) if commit else None
         except (KeyError, pygit2.GitError) as error:
-            raise unreadable(f"cannot read the attributes of {path}", error) from None
+            raise fault(f"cannot read the attributes of {path}", error, ObjectDamaged) from None
         if not isinstance(value, str) and any(map(os.path.exists, self._attribute_files)):
             value = self.raw_repository.get_attr(path, "filter", AttrCheck.INDEX_ONLY)
         return value if isinstance(value, str) else None

@@ -90,7 +90,7 @@ def of_home(repo: Repository, home: Home | None) -> GateRules:
         return GateRules(home=home)  # before the first commit
     tip = repo.ref_target(home.ref)
     if tip is None:
-        raise HomeGone(home, repo)
+        raise HomeGone(home)
     data = _committed(repo, tip)
     if data is None:
         return GateRules(home=home, name=f"the defaults ({home} has no {FILE})")
@@ -142,7 +142,7 @@ def renewed(repo: Repository, old: GateRules) -> GateRules:
         return old
     tip = repo.ref_target(old.home.ref)
     if tip is None:
-        return old if old.fault else replace(old, fault=HomeGone(old.home, repo))
+        return old if old.fault else replace(old, fault=HomeGone(old.home))
     here = replace(old, fault=None) if old.fault else old
     if old.source in ("file", "git directory"):
         return here

@@ -40,8 +40,7 @@ from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Model, Stop
 
 if TYPE_CHECKING:
-    from patchq.gate.hooks.engine import Engine
-    from patchq.gate.hooks.notifier import Notifier
+    from patchq.gate.hooks.engine import Engine, Notifier
 
 
 DEFAULT_IDENTITY = ("patchq", "patchq@localhost")
@@ -206,7 +205,7 @@ def compose(context: RepoContext) -> Session:
 
     @cache
     def notifier() -> Notifier:
-        from patchq.gate.hooks.notifier import Notifier
+        from patchq.gate.hooks.engine import Notifier
 
         top = repo.workdir or repo.gitdir
         built = Notifier(engine(), root, repo.commondir, top, cut)

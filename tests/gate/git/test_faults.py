@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.git.command import failure, fault, unreadable
+from patchq.gate.errors import ObjectDamaged
+from patchq.gate.git.command import failure, fault
 
 SAID = {
     "error: unable to create file a.txt: No space left on device": "fault.disk",
@@ -33,7 +34,7 @@ def test_what_git_says_is_named_as_it_is(tmp_path: Path, said: str, code: str) -
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENOMEM])
 def test_what_libgit2_says_is_named_as_it_is(number: int) -> None:
     error = OSError(f"failed to write object: {os.strerror(number)}")
-    for found in (fault("cannot write objects", error), unreadable("cannot read", error)):
+    for found in (fault("cannot write objects", error), fault("cannot read", error, ObjectDamaged)):
         assert found.code == "fault.disk"
         assert os.strerror(number) in found.message
         assert "fsck" not in (found.hint or "")

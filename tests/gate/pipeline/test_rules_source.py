@@ -286,7 +286,7 @@ def test_the_record_changes_by_target_alone(tmp_path: Path) -> None:
         "gone": "there is no branch gone; create it",
         "": "an empty name cannot be the name of a branch; name the branch whose rules count",
         "a b": "'a b' cannot be the name of a branch",
-        "alias": "alias is a symbolic ref, and has no rules of its own; name the branch that it",
+        "alias": "the home branch alias is gone, or a symbolic ref",
     }
     for name, refusal in refusals.items():
         assert refusal in patchq("init", "--target", name, cwd=repo, code=2).err

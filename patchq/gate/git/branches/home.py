@@ -15,7 +15,7 @@ import pygit2
 from msgspec import Struct
 
 from patchq.gate.errors import RepositoryFault, UsageError
-from patchq.gate.git import files, records
+from patchq.gate.git import records
 from patchq.gate.git.command import Git, misconfigured
 from patchq.gate.git.refs import head_target, is_ref_name, ref_value
 from patchq.gate.git.repository import Repository
@@ -42,13 +42,9 @@ class Home(Struct, frozen=True):
 class HomeGone(UsageError):
     """The home branch does not exist, or is a symbolic ref."""
 
-    def __init__(self, home: Home, repo: Repository) -> None:
-        why = f"the home branch {home} is gone, and with it the rules of the gate"
-        cure = "bring it back, or name another one"
-        if repo.is_symbolic(home.ref):
-            why = f"the home branch {home} is a symbolic ref, and has no rules of its own"
-            cure = "name the branch that it leads to"
-        super().__init__(why, f"{cure}: patchq init --target BRANCH")
+    def __init__(self, home: Home) -> None:
+        why = f"the home branch {home} is gone, or a symbolic ref, which has no rules of its own"
+        super().__init__(why, "bring it back, or name another: patchq init --target BRANCH")
 
 
 def recorded(commondir: Path) -> Home | None:
@@ -86,7 +82,7 @@ def record(repo: Repository, home: Home) -> None:
         shown = repr(home.branch) if home.branch else "an empty name"
         raise UsageError(f"{shown} cannot be the name of a branch", _ANOTHER)
     if repo.is_symbolic(home.ref):
-        raise HomeGone(home, repo)
+        raise HomeGone(home)
     if records.is_branch(home.branch):
         raise UsageError(f"{home.branch} is a branch that waits for review", _ANOTHER)
     if not repo.has_ref(home.ref) and home != Home(_branch(repo)):
@@ -131,7 +127,7 @@ def head_commit(repo: Repository) -> str | None:
     target = head_target(repo.gitdir)
     if target:
         return repo.ref_target(target)
-    return os.fsdecode(files.content(repo.gitdir / "HEAD")).strip()
+    return os.fsdecode((repo.gitdir / "HEAD").read_bytes()).strip()
 
 
 def refuse(home: Home) -> UsageError:
