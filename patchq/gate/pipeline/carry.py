@@ -64,7 +64,8 @@ _EXCERPT = 3
 class Move:
     """A move of a batch from its base to a commit (hex), `tip`.
 
-    `problems` are what prevents it, and `accepted` is the id of the change if it waited, and was accepted.
+    `problems` are what prevents it, and `accepted` is the id of the change if it waited, and was
+    accepted.
     """
 
     def __init__(

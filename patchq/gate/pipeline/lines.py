@@ -39,7 +39,8 @@ def carry_lines(
 ) -> tuple[bytes, tuple[Touch, ...]]:
     """Make on `now` the change that made `after` of `before`.
 
-    The second value says where the two sides touch.  `ours` and `theirs` are the changed runs of `before` to `after`, and to `now`.
+    The second value says where the two sides touch.  `ours` and `theirs` are the changed runs of
+    `before` to `after`, and to `now`.
     """
     old, wanted, present = map(split_lines, (before, after, now))
     lines: list[bytes] = []

@@ -14,7 +14,7 @@ drops a response reads its report and answers it, and may not want another model
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -42,14 +42,12 @@ _NOT_THE_MODELS = ("llm.", "fault.", "worktree.", "target.", "depends.", "path.d
 class RequestDesk:
     """The requests of one session that a model is asked for.
 
-    `ring` is called, from any thread, when an answer is there.  `model` takes the place of the
-    configured one.  A new configuration is a new `session`.
+    `ring` is called, from any thread, when an answer is there.  A new configuration is a new
+    `session`.
     """
 
-    def __init__(
-        self, session: Session, ring: Callable[[], None] = lambda: None, model: Model | None = None
-    ) -> None:
-        self.session, self._ring, self._model = session, ring, model
+    def __init__(self, session: Session, ring: Callable[[], None] = lambda: None) -> None:
+        self.session, self._ring = session, ring
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ask")
         self._asked: dict[str, tuple[Claim, Future[Reply]]] = {}
 
@@ -67,14 +65,13 @@ class RequestDesk:
             reply.add_done_callback(lambda done: None if done.cancelled() else self._ring())
 
     def _begun(self, claim: Claim) -> Future[Reply]:
-        query, model = prepared(self.session, claim.data), self._the_model()
-        if isinstance(query, Query) and model is not None:
-            return self._pool.submit(_reply, query, model)
-        generation = (
-            Generation(problems=(_NOT_CONFIGURED,), prompt=request.by_hand(query))
-            if isinstance(query, Query)
-            else Generation(problems=query)
-        )
+        session, query = self.session, prepared(self.session, claim.data)
+        if not isinstance(query, Query):
+            generation = Generation(problems=query)
+        elif session.config.llm.model:
+            return self._pool.submit(_reply, query, Chat(session.config.llm, session.stop))
+        else:
+            generation = Generation(problems=(_NOT_CONFIGURED,), prompt=request.by_hand(query))
         reply = Future[Reply]()
         reply.set_result(Reply(None, generation))
         return reply
@@ -102,13 +99,13 @@ class RequestDesk:
 
         At most `llm.auto_retry` retries are made.
         """
-        most = self.session.config.llm.auto_retry
+        llm = self.session.config.llm
         if (
             not report.attempts
             or any(error.code.startswith(_NOT_THE_MODELS) for error in report.errors)
-            or self._the_model() is None
+            or not llm.model
             or self.session.stop.is_set
-            or _tried(self.session, report) >= most
+            or _tried(self.session, report, llm.auto_retry) >= llm.auto_retry
         ):
             return
         claim = self.session.queue.adopt(
@@ -121,10 +118,6 @@ class RequestDesk:
         """Ask no more; unanswered requests stay claimed, for the next start."""
         self.session.stop.set()
         self._pool.shutdown(cancel_futures=True)
-
-    def _the_model(self) -> Model | None:
-        llm = self.session.config.llm
-        return self._model or (Chat(llm, self.session.stop) if llm.model else None)
 
 
 def _reply(query: Query, model: Model) -> Reply:
@@ -144,15 +137,14 @@ _NOT_CONFIGURED = Problem(
 )
 
 
-def _tried(session: Session, report: Report) -> int:
-    """Return the number of refused answers before this one."""
-    count, seen = 0, {report.id}
-    while (before := report.retry.of) and before not in seen:
-        seen.add(before)
+def _tried(session: Session, report: Report, most: int) -> int:
+    """Return the number of refused answers before this one, at most so many."""
+    count, before = 0, report.retry.of
+    while before and count < most:
         earlier = session.queue.load(before)
         if earlier is None or not earlier.attempts or earlier.state != "rejected":
             break
-        report, count = earlier, count + 1
+        before, count = earlier.retry.of, count + 1
     return count
 
 
@@ -162,45 +154,36 @@ def _tried(session: Session, report: Report) -> int:
 def prepared(session: Session, data: bytes) -> Query | tuple[Problem, ...]:
     """Return the query of a request, with its files at its base; or why there is none."""
     asked = request.read(data)
-    if isinstance(asked, tuple):
-        return asked
-    if asked.mode == "auto" and session.config.mode != "auto":
-        message = "the request says `mode: auto`, and the configuration lets people review"
-        return (Problem("frontmatter.value", message, "leave `mode` out, or say `review`"),)
-    return (
-        _again(session, asked.retries, asked)
-        if asked.retries is not None
-        else query_of(session, asked)
-    )
+    return asked if isinstance(asked, tuple) else query_of(session, asked)
 
 
 def query_of(session: Session, asked: Request) -> Query | tuple[Problem, ...]:
-    target = asked.target or session.target
+    """Return the query of a request; or the first problem with it."""
+    try:
+        if asked.mode == "auto" and session.config.mode != "auto":
+            message = "the request says `mode: auto`, and the configuration lets people review"
+            raise _wrong("value", message, "leave `mode` out, or say `review`")
+        return _query(session, asked) if asked.retries is None else _again(session, asked)
+    except EditRefused as refused:
+        return (refused.problem,)
+
+
+def _wrong(key: str, message: str, hint: str) -> EditRefused:
+    return EditRefused(ErrorProblem(f"frontmatter.{key}", message, hint))
+
+
+def _query(session: Session, asked: Request) -> Query:
+    target, large = asked.target or session.target, session.config.large_file
     base = session.repo.resolve_commit(asked.base) if asked.base else session.branches.tip(target)
-    if base is None and asked.base:
-        return (
-            Problem("frontmatter.base", f"there is no commit {asked.base!r}", "correct `base`"),
-        )
     if base is None:
-        return (
-            Problem("frontmatter.target", f"there is no branch {target!r}", "correct `target`"),
-        )
-    tree, problems = session.repo.tree(base), list[Problem]()
-    files = _files(session, tree, asked.files, problems)
-    tests = _files(session, tree, (RequestedFile(path=it) for it in asked.tests), problems)
-    problems += [
-        Problem(
-            "path.not_found", f"there is no file {it.path} in the base", "name a test that exists"
-        )
-        for it in tests
-        if it.text is None
-    ]
+        key, value = ("base", asked.base) if asked.base else ("target", target)
+        raise _wrong(key, f"there is no commit {value!r} to show files of", f"correct `{key}`")
+    tree = session.repo.tree(base)
+    files = [_shown(session, tree, file) for file in asked.files]
+    tests = [_shown(session, tree, RequestedFile(path=path), there=True) for path in asked.tests]
     if secrecy.in_text(asked.reference, ""):
         message = "the reference holds a secret, which is not sent"
-        problems.append(Problem("frontmatter.value", message, "take the secret out of it"))
-    if problems:
-        return tuple(problems)
-    large = session.config.large_file
+        raise _wrong("value", message, "take the secret out of it")
     task = Task(
         asked.task,
         tuple(aimed(file, asked.task) for file in files),
@@ -211,7 +194,6 @@ def query_of(session: Session, asked: Request) -> Query | tuple[Problem, ...]:
         large.bytes,
         asked.reference,
     )
-    known = frozenset(file.path for file in (*files, *tests) if file.text is not None)
     return Query(
         task,
         "",
@@ -220,57 +202,48 @@ def query_of(session: Session, asked: Request) -> Query | tuple[Problem, ...]:
         asked.retries,
         asked.mode,
         max_attempts=session.config.llm.max_attempts,
-        known=known,
+        known=frozenset(file.path for file in (*files, *tests) if file.text is not None),
     )
 
 
-def _files(
-    session: Session, tree: Tree, files: Iterable[RequestedFile], problems: list[Problem]
-) -> list[ShownFile]:
-    """Return the files to show; a path that no response may touch is shown to no model."""
-    found = []
-    for file in files:
-        try:
-            text = _text(session, tree, file.path)
-            found.append(ShownFile(file.path, text, file.line, file.reach))
-        except EditRefused as refused:
-            problems.append(refused.problem)
-    return found
+def _shown(session: Session, tree: Tree, file: RequestedFile, *, there: bool = False) -> ShownFile:
+    r"""Return the file to show, with `\n` for line ends; without text if it may be made.
 
-
-def _text(session: Session, tree: Tree, path: str) -> str | None:
-    r"""Return a file's text with `\n` for line ends, if there is one; raises `EditRefused`."""
-    if tree.entry(path) is None:
+    A path that no response may touch is shown to no model: raises `EditRefused`.
+    """
+    path, text = file.path, None
+    if tree.entry(path) is None and not there:
         check_new(tree, path, session.rules)
-        return None
-    data, _ = existing(tree, path, session.rules)
-    check_text(path, data, session.rules)
-    try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        message = f"{path} is not UTF-8 (byte {error.start})"
-        raise EditRefused(
-            ErrorProblem("file.encoding", message, "leave this file out", path=path)
-        ) from None
+    else:
+        data, _ = existing(tree, path, session.rules)
+        check_text(path, data, session.rules)
+        text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    return ShownFile(path, text, file.line, file.reach)
 
 
-def _again(session: Session, id: str, asked: Request) -> Query | tuple[Problem, ...]:
+def _again(session: Session, asked: Request) -> Query:
+    id = asked.retries or ""
     report, body = session.queue.load(id), session.queue.body(id)
     prompt = report.retry.prompt if report is not None else None
     if report is None or body is None or prompt is None:
-        message = f"there is no refused response {id!r} to ask for again"
-        return (Problem("frontmatter.value", message, "see `patchq log`"),)
+        raise _wrong(
+            "value", f"there is no refused response {id!r} to ask for again", "see `patchq log`"
+        )
     response = body.decode("utf-8", "replace")
     found = any(problem.code == "edit.secret" for problem in report.problems)
     if found or secrecy.in_text(response, ""):
         message = f"the response {id} holds a secret, which is not sent"
-        return (Problem("frontmatter.value", message, "ask for the change anew"),)
-    base = report.base.commit if report.base else None
+        raise _wrong("value", message, "ask for the change anew")
     text = (
         "You were asked to change files of a repository. This was your response:\n\n"
         f"{fence(response)}\n\n{prompt}"
     )
-    mode = asked.mode or ("review" if report.mode == "review" else None)
     return Query(
-        None, text, base, report.target, id, mode, max_attempts=session.config.llm.max_attempts
+        None,
+        text,
+        report.base.commit if report.base else None,
+        report.target,
+        id,
+        asked.mode or ("review" if report.mode == "review" else None),
+        max_attempts=session.config.llm.max_attempts,
     )
