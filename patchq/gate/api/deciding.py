@@ -119,7 +119,7 @@ def apply(session: Session, data: bytes, name: str, choice: Choice | None, tell:
         tell(report)
         return report
     reports: list[Report] = []
-    claim = session.queue.adopt(data, name, choice.to_json() if choice else None)
+    claim = session.queue.adopt(data, name, choice)
     claim = replace(claim, problem=oversize(session, data))
     worker.work([claim], session, reports.append)
     restack.settle(session)
@@ -156,7 +156,7 @@ def _handed_over(session: Session, data: bytes, name: str, choice: Choice | None
         )
     queue = store_queue(session.queue)
     watcher = Watcher(queue.root)
-    claim = queue.adopt(data, name, choice.to_json() if choice else None)
+    claim = queue.adopt(data, name, choice)
     queue.leave(claim)
     looks = monotonic() + cluster.SOON_SECONDS
     while True:

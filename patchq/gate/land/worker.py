@@ -15,6 +15,7 @@ from math import inf
 from time import monotonic, sleep, thread_time
 from weakref import WeakKeyDictionary
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
@@ -267,7 +268,7 @@ _unsure: WeakKeyDictionary[Repository, set[str]] = WeakKeyDictionary()
 
 def _decide(claim: Claim, session: Session, tips: Tips) -> Decision:
     if session.ask and claim.choice is None:  # once, however often it is decided on
-        claim = replace(claim, choice=(session.ask(claim) or AS_SENT).to_json())
+        claim = replace(claim, choice=to_builtins(session.ask(claim) or AS_SENT))
     session.pulse()
     with session.doing(claim.id or stem_id(claim.source.name), "deciding"):
         return process(claim, session, tips, recorded(claim) or AS_SENT)

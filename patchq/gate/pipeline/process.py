@@ -136,7 +136,7 @@ def open_envelope(response: Response) -> Response:
 
 def check_envelope(response: Response) -> None:
     """Refuse a response whose header or text cannot be used; hold one whose claim says so."""
-    wrong = secrecy.in_header(response.header, response.stem) or response.generation.problems
+    wrong = secrecy.in_header(response.header, response.stem) or response.claim.generation.problems
     if problems := wrong or response.unreadable:
         raise EndedEarly("rejected", *problems)
     if doubt := response.claim.problem:
@@ -266,7 +266,7 @@ def parse(response: Response, base: Base) -> Parsed:
         raise EndedEarly("rejected", *parsed.problems)
     response.warnings.extend(parsed.problems)
     _check_size(parsed, session.config.limits)
-    if candidates := response.generation.candidates:
+    if candidates := response.claim.generation.candidates:
         # The anchors that its prompt offered count, whatever an edit says of them.
         parsed = replace(
             parsed,

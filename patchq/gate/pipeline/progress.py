@@ -23,7 +23,6 @@ from patchq.core.model.values import (  # fmt: skip
     EditOutcome,
     Envelope,
     FileChange,
-    Generation,
     Header,
     HookRun,
     Mode,
@@ -114,10 +113,7 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
 
     def damaged(self, damage: ObjectDamaged | CannotFollow) -> Decision:
         """Return the same batch, held until what it needs is restored."""
-        what = "the change needs what the repository cannot give"
-        if isinstance(damage, CannotFollow):
-            what = "a work tree cannot follow"
-        message = f"{what}: {damage.message}"
+        message = f"the change waits: {damage.message}"
         again = "" if self.choice.dry_run else f", and at once by `patchq retry {self.id}`"
         hint = f"nothing to send: {damage.hint}; the change is tried again by itself{again}"
         return self.held(message, hint, damage.code)
@@ -126,17 +122,13 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
         instructions = ""
         if self.state == "rejected":
             instructions = formats.instructions_after(self.problems, self.edits)
-        prompt, foreseen = self._generation.prompt, self.choice.dry_run
+        prompt, foreseen = self.claim.generation.prompt, self.choice.dry_run
         return document.to_json(
             self._facts(), self.problems, prompt, instructions, tip=self.tip, foreseen=foreseen
         )
 
     def plan(self) -> dict[str, Any]:
         return document.to_plan(self._facts(), self.problems)
-
-    @property
-    def _generation(self) -> Generation:
-        return self.claim.generation or Generation()
 
     def _facts(self) -> Report:
         waits = self.state == "proposed" and not self.choice.dry_run
@@ -163,7 +155,7 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
             stands_on=StandsOn(self.on, self.tip) if waits and self.on else None,
             edits=self.edits if self.lands else list(ready),
             corrections=self.corrections,
-            attempts=self._generation.attempts,
+            attempts=self.claim.generation.attempts,
             hooks=self.hooks,
             diff=self.diff,
             review=self.review,
@@ -204,13 +196,9 @@ class Response(Struct, frozen=True, kw_only=True):
         return PurePath(response_name(self.claim.source.name)).stem
 
     @property
-    def generation(self) -> Generation:
-        return self.claim.generation or Generation()
-
-    @property
     def mode(self) -> Mode:
         """The configuration's mode; a request may ask for a review where it says `auto`."""
-        return "review" if self.generation.mode == "review" else self.session.config.mode
+        return "review" if self.claim.generation.mode == "review" else self.session.config.mode
 
 
 class Resolved(Struct, frozen=True):

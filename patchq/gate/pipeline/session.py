@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from threading import Event
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, convert
 from msgspec.structs import replace
@@ -69,16 +69,6 @@ class Choice(Struct, frozen=True):
 
     def among(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         return tuple(edit for edit in edits if self.edits is None or edit.id in self.edits)
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Return what `recorded` makes the choice of again; without its base and dry runs."""
-        return {
-            "edits": None if self.edits is None else sorted(self.edits),
-            "left": dict(self.left),
-            "target": self.target,
-            "accepted": self.accepted,
-            "retries": self.retries,
-        }
 
 
 AS_SENT = Choice()  # the response as it was sent

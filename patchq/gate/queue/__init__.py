@@ -62,7 +62,7 @@ class Claim(Struct, frozen=True):
     held_since: float | None = None
     lane: str = ""
     request: bool = False
-    generation: Generation | None = None
+    generation: Generation = Generation()
     deaths: int = 0
     choice: Mapping[str, Any] | None = None
 

@@ -243,7 +243,7 @@ def claim_of(
 ) -> Claim:
     """Return the claim of a response, or of a request without an answer."""
     source = Source(name, sha256(data).hexdigest(), size)
-    asks = name.endswith(REQUEST) and not problem and more.get("generation") is None
+    asks = name.endswith(REQUEST) and not problem and "generation" not in more
     return Claim(token, source, data, problem, **{"request": asks, **more})
 
 

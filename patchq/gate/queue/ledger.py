@@ -19,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
@@ -170,7 +171,7 @@ class QueueEngine(KnownBatches, ABC):
         self,
         data: bytes,
         name: str,
-        choice: Mapping[str, Any] | None = None,
+        choice: object = None,
         token: str | None = None,
     ) -> Claim:
         """Return a claim for a response that does not come through the inbox.
@@ -179,7 +180,7 @@ class QueueEngine(KnownBatches, ABC):
         `token` was made by another machine: the same call again gives the same claim.
         """
         claim = claim_of(
-            token or self._token(), name, data, len(data), request=False, choice=choice
+            token or self._token(), name, data, len(data), request=False, choice=to_builtins(choice)
         )
         with self.together():
             self._enter(claim, adopted=token is None)
@@ -469,6 +470,7 @@ def _claim(row: Row, papers: Mapping[str, bytes]) -> Claim:
     _, token, name, size, problem, state, since, id, deaths, lane = row
     report, held = spool.report(papers.get("intended")), state in ("held", "ending")
     answer = spool.decode(papers.get("answer"))
+    answered = {} if answer is None else {"generation": Generation.from_json(answer)}
     return claim_of(
         token,
         os.fsdecode(name),
@@ -479,11 +481,11 @@ def _claim(row: Row, papers: Mapping[str, bytes]) -> Claim:
         intended=report,
         held=held,
         held_since=since if held else None,
-        generation=Generation.from_json(answer) if answer is not None else None,
         choice=spool.decode(papers.get("choice")),
         deaths=deaths,
         parcel=papers.get("parcel"),
         lane=lane,
+        **answered,
     )
 
 

@@ -60,7 +60,7 @@ class Revert(Struct, frozen=True, tag_field="verb", tag="revert"):
         # Else it would land when it is not expected any more.
         session.signer.try_out(session.identity())
         verdicts: list[Report] = []
-        worker.work([session.queue.adopt(data, name, choice.to_json())], gate, verdicts.append)
+        worker.work([session.queue.adopt(data, name, choice)], gate, verdicts.append)
         for verdict in verdicts:
             if verdict.state == "held" and worker.waits_for_mending(verdict) == CannotFollow.code:
                 # Else it would land when it is not expected any more.

@@ -192,7 +192,7 @@ class Feeder(Service):
             self._entered.add(claim.token)
         elif claim and claim.request:
             row = self.entries.response(change)
-            if row.generation:
+            if not row.request:
                 claim = queue.answer(claim, row.data, row.generation)
         if claim:
             self._claims[claim.token] = claim
