@@ -46,9 +46,7 @@ def _state_of(context: RepoContext, id: str) -> tuple[State | None, str | None]:
     if report := context.queue.load(id):
         return report.state, report.duplicate_of
     past = context.queue.past(id)
-    if past and past.state in REPLACED:
-        return past.state, past.other
-    return history.last_state(context, id) or (past.state if past else None), None
+    return history.last_state(context, id), past.other if past else None
 
 
 def standing(

@@ -34,7 +34,6 @@ from patchq.gate.pipeline.notes import Note
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report import document, message, secrecy
 from patchq.gate.report.schema import (
-    LANDED,
     NOTED,
     CommittedReport,
     Report,
@@ -152,14 +151,10 @@ def landed_commits(context: RepoContext) -> Mapping[str, str]:
 
 
 def last_state(context: RepoContext, id: str) -> State | None:
-    """Return the state of a batch that landed once, or was discarded; else None."""
-    past = context.queue.past(id)
-    ended = past.state if past and past.state in LANDED | NOTED else None
-    if not ended and not context.repo.ref_target(records.DISCARDED + id):
-        return None
-    noted = (n.state for n in notes.each(context) if n.batch == id and n.state in NOTED)
-    state = next(noted, ended or "discarded")
-    return "discarded" if state == "superseded" else state
+    """Return the state of a batch that ended and whose report is gone; else None."""
+    if past := context.queue.past(id):
+        return past.state
+    return "discarded" if context.repo.ref_target(records.DISCARDED + id) else None
 
 
 def is_known(context: RepoContext, id: str) -> bool:

@@ -100,22 +100,15 @@ def _printed(review: ReviewEntry | None) -> str | None:
 def each(context: RepoContext) -> Iterator[Note]:
     """Yield the notes that can be read, each batch's latest one."""
     tip = context.repo.ref_target(records.NOTES)
-    if tip is None:
-        return
-    tree = context.repo.tree(tip)
-    latest: dict[str, Note] = {}
-    for path in tree.paths():
+    tree = context.repo.tree(tip) if tip else None
+    found = list[Note]()
+    for path in tree.paths() if tree else ():
         commit = path.replace("/", "")
-        for block in _blocks(tree.read(path)) if len(commit) == _DIGITS else ():
-            note = _read(commit, block)
-            if note and _order(note) >= _order(latest.get(note.batch, note)):
-                latest[note.batch] = note
-    yield from latest.values()
-
-
-def _order(note: Note) -> tuple[str, bool]:
-    """Return the key that sorts notes by time; in one second, an end comes last."""
-    return note.time or "", note.state in NOTED
+        blocks = _blocks(tree.read(path)) if tree and len(commit) == _DIGITS else ()
+        found += [note for block in blocks if (note := _read(commit, block))]
+    # In one second, an end comes last.
+    found.sort(key=lambda note: (note.time or "", note.state in NOTED))
+    yield from {note.batch: note for note in found}.values()
 
 
 def _put(session: Session, note: Note, old: str | None) -> bool:
