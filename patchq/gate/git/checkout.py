@@ -185,23 +185,6 @@ def dirty(
     return sorted(path for path in found if not _has_result(checkout, root, index, path, results))
 
 
-def untracked(checkout: Checkout, commit: str, paths: Sequence[str]) -> dict[str, str]:
-    """Return the untracked file or folder in the way of each path, by path.
-
-    It is at the path, or in place of a folder above it.
-    """
-    places = {path: obstacle(checkout.workdir, path) or path for path in paths}
-    root = checkout.repo.tree(commit).root
-    known = entries_of(checkout, tuple(places.values())) if places else {}
-    return {
-        path: place
-        for path, place in places.items()
-        if os.path.lexists(checkout.workdir / place)
-        and checkout.repo.leaf(root, place) is None
-        and not any(entry == place or entry.startswith(f"{place}/") for entry in known)
-    }
-
-
 def _has_result(
     checkout: Checkout,
     root: str,

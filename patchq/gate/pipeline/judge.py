@@ -23,7 +23,7 @@ from patchq.core.text import unified
 from patchq.core.text.languages import SOURCE, suffix
 from patchq.core.text.quote import visible
 from patchq.gate.config.schema import Limits
-from patchq.gate.git.checkout import Checkout, dirty, untracked, unwritable
+from patchq.gate.git.checkout import Checkout, dirty, unwritable
 from patchq.gate.git.objects import BLOB, SUBMODULE, Leaf, mode_of, object_id
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.progress import Decision
@@ -130,12 +130,11 @@ def _left_behind(
     # It is where the branch is, not where that will be once those before it have landed.
     there = checkout.repo.branch_tip(checkout.branch) or decision.tip
     found = dirty(checkout, there, paths, wanted) if wanted is not None else []
-    strays = untracked(checkout, there, found)
     where = f"in the work tree {checkout.workdir}"
     for path in found:
         message, cure = f"{path} has uncommitted changes {where}", "commit or stash them"
-        if path in strays:
-            message, cure = f"{strays[path]} is untracked {where}, and in the way", "move it away"
+        if checkout.repo.leaf(checkout.repo.tree(there).root, path) is None:
+            message, cure = f"{path} is not committed {where}, and in the way", "move it away"
         yield Problem(
             "worktree.dirty", message, f"{cure}; then {then}", severity="warning", path=path
         )

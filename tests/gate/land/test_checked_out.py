@@ -145,7 +145,7 @@ def test_g07_work_in_the_way_is_kept(repo: Path, text: str, files: dict[str, str
     assert codes(review) == [("worktree.dirty", "warning"), ("conflict.pending", "warning")]
     done = patchq("accept", "x", cwd=repo, code=1)
     (path,) = files
-    says = f"is untracked in the work tree {repo}, and in the way\n  move it away"
+    says = f"is not committed in the work tree {repo}, and in the way\n  move it away"
     if path == "a.txt":
         says = f"has uncommitted changes in the work tree {repo}\n  commit or stash them"
     assert done.err == f"patchq: worktree.dirty: {path} {says}; then `patchq accept x`\n"
