@@ -23,7 +23,7 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, TimeIsUp, UsageError
 from patchq.gate.report.schema import USABLE, Report
 from patchq.gate.review.decide import Decided
-from patchq.gate.review.send_back import MAX_BYTES, DraftComment, read_comments
+from patchq.gate.review.send_back import MAX_REVIEW, DraftComment, read_comments
 
 # ---------------------------------------------------------------- several
 
@@ -155,8 +155,8 @@ ARGUMENTS: Table = {
         Argument(
             "--comments",
             metavar="FILE",
-            help="comments on lines and edits: a list in JSON of {path, line, side, edit, "
-            "text}, or lines like `path:12: text` and `edit 2: text`; - for standard input",
+            help="comments on lines and edits, as lines like `path:12: text` and `edit 2: text`; "
+            "- for standard input",
         ),
         Argument("--forge", action="store_true", help="what people wrote on its pull request"),
     ),
@@ -345,7 +345,7 @@ def drafts(args: Namespace) -> list[DraftComment]:
         raise UsageError("there is no comment", "give -m TEXT, --comments FILE, or --forge")
     comments = [] if args.message is None else [DraftComment(args.message)]
     if args.comments is not None:
-        comments += read_comments(arguments.read(args.comments, MAX_BYTES))
+        comments += read_comments(arguments.read(args.comments, 4 * MAX_REVIEW))
     return comments
 
 

@@ -359,10 +359,9 @@ def _branch_lines(branches: Sequence[Mapping[str, str | None]]) -> Iterator[Line
 def _ahead_lines(found: Mapping[str, Any]) -> Iterator[Line]:
     for work in found["works"]:
         where = " ".join(filter(None, (work["worktree"], work["branch"] and f"({work['branch']})")))
-        left = f", {work['files_left_out']} of them not compared" if work["files_left_out"] else ""
         clear = "" if work["overlaps"] else ", nothing overlaps"
         files = f"{work['files']} file{'' if work['files'] == 1 else 's'}"
-        yield plain(visible(f"ahead    {where}  {files}{left}{clear}"))
+        yield plain(visible(f"ahead    {where}  {files}{clear}"))
         for one in work["overlaps"]:
             other = one["with"]
             by = f" of {other['agent']}" if other["agent"] else ""
@@ -375,7 +374,7 @@ def _ahead_lines(found: Mapping[str, Any]) -> Iterator[Line]:
         yield plain(f"nothing is being written that {found['target'] or 'the target'} has not")
 
 
-_KINDS = {"waits": "proposal", "held": "held change", "worktree": "work tree", "branch": "branch"}
+_KINDS = {"waits": "proposal", "worktree": "work tree", "branch": "branch"}
 
 
 def _changed(change: Mapping[str, Any]) -> str:

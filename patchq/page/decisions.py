@@ -15,7 +15,7 @@ from patchq.core.model.values import Problem
 from patchq.gate.api import Gate
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.review.decide import Decided
-from patchq.gate.review.send_back import DraftComment, plain_comments
+from patchq.gate.review.send_back import DraftComment, read_comments
 
 Form = ImmutableMultiDict[str, str]
 _OF_COMMENTS = ("path", "side", "from", "line", "words")
@@ -79,7 +79,7 @@ def _send_back(gate: Gate, id: str, form: Form) -> Decided:
     ]
     try:
         comments = [place.comment(words) for place, words in placed]
-        return gate.send_back(id, [*plain_comments(general), *comments], _seen(form))
+        return gate.send_back(id, [*read_comments(general.encode()), *comments], _seen(form))
     except Fault:
         for place, words in [(WHOLE, general), *placed]:
             keep_draft(gate, id, place, words)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
@@ -33,9 +32,8 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.lines import Lines, image, in_words, inclusive
-from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.session import AS_SENT, Session, Tips, recorded
+from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document
 from patchq.gate.report.schema import PENDING_CONFLICT, ProblemEntry, Report, has_commit
 
@@ -68,7 +66,7 @@ class Change:
     base: str
     edits: Sequence[EditOutcome]
     changes: Mapping[str, Blobs]
-    kind: Literal["waits", "held", "worktree", "branch"] = "waits"
+    kind: Literal["waits", "worktree", "branch"] = "waits"
     on: str | None = None
     known_spans: dict[str, list[Lines]] = field(default_factory=dict)
 
@@ -350,12 +348,11 @@ def warnings_for(
 
 
 def _warnings(repo: Repository, own: Change, other: Change) -> Iterator[Problem]:
-    then = "is accepted" if other.commit else "has landed"
     for ours, theirs in overlaps(repo, own, other):
         yield Problem(
             PENDING_CONFLICT,
             _message(ours, theirs, other),
-            f"nothing to send now: once {other.id} {then}, this change is rebuilt on top of "
+            f"nothing to send now: once {other.id} is accepted, this change is rebuilt on top of "
             "it if it can be, and asks for a retry if not",
             severity="warning",
             edit=ours.edit,
@@ -368,8 +365,7 @@ def _warnings(repo: Repository, own: Change, other: Change) -> Iterator[Problem]
 
 
 def _message(ours: ChangedPlace, theirs: ChangedPlace, other: Change) -> str:
-    state = "is held" if other.kind == "held" else "waits for review"
-    waits = f"change {other.id}, which {state}, too"
+    waits = f"change {other.id}, which waits for review, too"
     if ours.lines and theirs.lines:
         are = "is" if ours.lines[0] == ours.lines[1] else "are"
         return (
@@ -451,14 +447,11 @@ def foreseen(decision: Decision, session: Session) -> Decision:
     with repo.buffer.tentative():
         own, waits = _tried(decision, repo), board(session)
         others = {id: waits[id] for id in waits.beside(own) - gone}
-        others |= {it.id: it for it in held(session, own.target, own.reach) if it.id not in gone}
         found = warnings_for(repo, own, others)
     return replace(decision, problems=(*decision.problems, *found))
 
 
-def _tried(
-    decision: Decision, repo: Repository, kind: Literal["waits", "held"] = "waits"
-) -> Change:
+def _tried(decision: Decision, repo: Repository) -> Change:
     """Return the change that the decision would be; its texts are kept in memory."""
     files: dict[str, Blobs] = {}
     for change in decision.changes:
@@ -467,25 +460,4 @@ def _tried(
             files[change.renamed_from], before = (before, None), None
         files[change.path] = before, None if change.after is None else repo.keep_blob(change.after)
     agent, base, edits = decision.header.agent, decision.base_commit, decision.edits
-    return Change(decision.id, decision.target, agent, "", base, edits, files, kind, decision.on)
-
-
-def held(session: Session, target: str, paths: Collection[str]) -> Iterator[Change]:
-    """Yield what is held for the target and may touch the paths, tried: a bounded number.
-
-    Trying costs, and most have nothing to do with them: a response that changes a file names it.
-    """
-    names = {path.rpartition("/")[2] for path in paths}
-    asked = {name.encode() for name in names if name.isascii()}
-    tried = 0
-    for claim in session.queue.held():
-        if not claim.id or tried == MOST_BATCHES:
-            continue
-        if len(asked) == len(names) and not any(name in claim.data for name in asked):
-            continue
-        tried += 1
-        choice = replace(recorded(claim) or AS_SENT, dry_run=True, ahead=True)
-        with suppress(ObjectDamaged):  # the batch that needs it says so when it is looked at
-            decision = process(claim, session, Tips(session), choice)
-            if decision.target == target and decision.changes and decision.state != "rejected":
-                yield _tried(decision, session.repo, "held")
+    return Change(decision.id, decision.target, agent, "", base, edits, files, on=decision.on)

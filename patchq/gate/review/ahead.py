@@ -1,7 +1,7 @@
 """Unfinished work, compared with proposals and other unfinished work (`status --ahead`).
 
 Each work tree, committed or not, and each branch that is taken when it moves is compared as the
-proposal that it would be with those that wait for review, those that are held and with one another.
+proposal that it would be with those that wait for review and with one another.
 Nothing is written: what is not committed is read into memory.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -17,28 +16,20 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from patchq.gate.errors import Fault, ObjectDamaged, RepositoryFault
+from patchq.gate.errors import Fault, ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.merges import fork_of
 from patchq.gate.git.repository import Repository
 from patchq.gate.intake import branches
-from patchq.gate.land.overlaps import (
-    Change,
-    ChangedPlace,
-    Index,
-    board,
-    held,
-    overlaps,
-)
+from patchq.gate.land.overlaps import Blobs, Change, ChangedPlace, Index, board, overlaps
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import Session
 
 MOST = 100  # work trees and branches that are compared
-_MOST_PATHS = 2000  # files of each
+_MOST_PATHS = 2000  # uncommitted files of each
 _MOST_OVERLAPS = 20  # overlaps of each
 _MOST_PLACES = 4  # overlaps of each with one other
-_MOST_THREADS = 8
 
 
 class Work(Struct, frozen=True):
@@ -47,8 +38,6 @@ class Work(Struct, frozen=True):
     place: Path | None
     branch: str
     change: Change
-    left_out: int = 0
-    """Files that are not compared."""
     proposed: str | None = None
     """The batch that was made of the branch."""
 
@@ -60,15 +49,15 @@ def ahead(context: Session) -> dict[str, Any]:
     """
     repo = context.repo
     tip = context.branches.tip(context.target) if context.target else None
-    if tip is None:
-        return {"target": context.target or None, "works": [], "left_out": 0}
+    places = _places(context) if tip else []
+    works = list[Work]()
     with repo.buffer.tentative():
-        works, left_out = _works(context, tip)
+        for place in places[:MOST]:
+            with suppress(Fault, OSError):  # whose commits cannot be read
+                works += _work(context, tip or "", place)
         waits, others = board(context), Index()
-        paths = {path for work in works for path in work.change.reach}
-        waits_for = held(context, context.target, paths) if works else ()
-        for change in (*(work.change for work in works), *waits_for):
-            others.add(change)
+        for work in works:
+            others.add(work.change)
         rows = []
         for work in works:
             near = [
@@ -80,97 +69,69 @@ def ahead(context: Session) -> dict[str, Any]:
                     "worktree": str(work.place) if work.place else None,
                     "branch": work.branch or None,
                     "base": work.change.base,
-                    "files": len(work.change.changes) + work.left_out,
-                    "files_left_out": work.left_out,
+                    "files": len(work.change.changes),
                     "overlaps": found[:_MOST_OVERLAPS],
                     "more": len(found) > _MOST_OVERLAPS,
                 }
             )
-    return {"target": context.target, "works": rows, "left_out": left_out}
+    left_out = max(len(places) - MOST, 0)
+    return {"target": context.target or None, "works": rows, "left_out": left_out}
 
 
-def _works(context: RepoContext, tip: str) -> tuple[list[Work], int]:
-    """Return the works with changes of their own, and the number not looked at."""
-    repo = context.repo
-    places: list[Checkout | str] = [
-        it for it in registered(repo) if not it.unseen and not records.is_branch(it.branch)
+def _places(context: RepoContext) -> list[Checkout | str]:
+    trees = [
+        it for it in registered(context.repo) if not it.unseen and not records.is_branch(it.branch)
     ]
-    here = {it.branch for it in places if isinstance(it, Checkout)}
-    with suppress(RepositoryFault):  # of a ref that cannot be read
-        places += [name for name in branches.matching(context) if name not in here]
-    with ThreadPoolExecutor(_MOST_THREADS) as pool:
-        dirty = list(pool.map(_uncommitted, places[:MOST]))
-    found = list[Work]()
-    for at, paths in zip(places[:MOST], dirty, strict=True):
-        with suppress(RepositoryFault, OSError):  # whose commits cannot be read
-            found += _work(context, tip, at, paths)
-    return found, max(len(places) - MOST, 0)
+    here = {it.branch for it in trees}
+    return [*trees, *(name for name in branches.matching(context) if name not in here)]
 
 
-def _uncommitted(at: Checkout | str) -> list[str]:
-    options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
-    try:
-        items = at.git.output("status", *options).split(b"\0") if isinstance(at, Checkout) else []
-    except Fault:
-        return []
-    return [os.fsdecode(item[3:]) for item in items if item]
-
-
-def _work(
-    context: RepoContext, tip: str, at: Checkout | str, dirty: Sequence[str]
-) -> Iterator[Work]:
+def _work(context: RepoContext, tip: str, at: Checkout | str) -> Iterator[Work]:
     """Yield the work of a branch or work tree since it left the target.
 
     A work tree's uncommitted files are part of it.
     """
     repo, branch = context.repo, at.branch if isinstance(at, Checkout) else at
-    place = at.workdir if isinstance(at, Checkout) else None
+    head = repo.branch_tip(branch) if branch else None
     if isinstance(at, Checkout) and not branch:
         head = repo.resolve_commit((at.gitdir / "HEAD").read_text().strip())
-    else:
-        head = repo.branch_tip(branch)
     base = fork_of(repo, tip, head) if head else None
     if head is None or base is None:
         return
-    changes = {
+    changes: dict[str, Blobs] = {
         path: (before and before[1], after and after[1])
         for path, (before, after) in repo.changes(base, head).items()
     }
-    left_out = max(len(dirty) - _MOST_PATHS, 0)
-    for path in dirty[:_MOST_PATHS]:
-        there = Path(place or "", path)
-        leaf = repo.leaf(repo.tree(base).root, path)
-        before = changes.pop(path)[0] if path in changes else leaf and leaf[1]
-        if _is_large(there, context.config.limits.file_bytes):
-            left_out += 1
-        elif before != (after := _there(repo, there)):
-            changes[path] = before, after
-    kept = dict(sorted(changes.items())[:_MOST_PATHS])
-    left_out += len(changes) - len(kept)
-    if not kept and not left_out:
+    place = at.workdir if isinstance(at, Checkout) else None
+    if isinstance(at, Checkout):
+        changes |= _uncommitted(at, base, context.config.limits.file_bytes)
+    kept = {path: (before, after) for path, (before, after) in changes.items() if before != after}
+    if not kept:
         return
     kind: Literal["worktree", "branch"] = "worktree" if place else "branch"
-    name = f" {place or branch}"
-    change = Change(name, context.target, None, "", base, (), kept, kind)
+    change = Change(f" {place or branch}", context.target, None, "", base, (), kept, kind)
     taken = branches.known(context.queue_root).get(branch)
     report = branches.last(context, taken) if taken else None
-    yield Work(place, branch, change, left_out, report.id if report else None)
+    yield Work(place, branch, change, report.id if report else None)
 
 
-def _is_large(place: Path, most: int) -> bool:
-    try:
-        return place.lstat().st_size > most
-    except OSError:
-        return False
-
-
-def _there(repo: Repository, place: Path) -> str | None:
-    try:
-        if place.is_symlink():
-            return repo.keep_blob(os.fsencode(os.readlink(place)))
-        return repo.keep_blob(place.read_bytes()) if place.is_file() else None
-    except OSError:
-        return None
+def _uncommitted(at: Checkout, base: str, most: int) -> dict[str, Blobs]:
+    """Return the uncommitted files of a work tree, but for large ones."""
+    options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
+    repo, found = at.repo, dict[str, Blobs]()
+    tree = repo.tree(base).root
+    for item in at.git.output("status", *options).split(b"\0")[:_MOST_PATHS]:
+        path = os.fsdecode(item[3:])
+        there, leaf = at.workdir / path, repo.leaf(tree, path) if path else None
+        after = None
+        if there.is_symlink():
+            after = repo.keep_blob(os.fsencode(there.readlink()))
+        elif there.is_file():
+            if there.stat().st_size > most:
+                continue
+            after = repo.keep_blob(there.read_bytes())
+        found[path] = leaf and leaf[1], after
+    return found
 
 
 def _overlaps(repo: Repository, work: Work, others: Sequence[Change]) -> Iterator[dict[str, Any]]:

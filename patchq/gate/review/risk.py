@@ -7,7 +7,6 @@ hidden in a number: the level is that of the gravest reason, and three that are 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Literal
@@ -87,7 +86,6 @@ def risk(report: Report, behind: int | None = None, landings: int = 0) -> Risk:
         *_warnings(report),
         *_edits(report),
         *_corrections(report),
-        *_links(report),
         *_size(report),
         *_base(report, behind),
         *_checks(report, landings),
@@ -138,16 +136,7 @@ def _warnings(report: Report) -> Iterator[Reason]:
 
 
 _AS_WRITTEN = frozenset({None, "exact", "line_endings", "trailing_whitespace"})
-_OF_RUNGS: Mapping[str, str] = {
-    "indentation": "with another indentation",
-    "edge_blank_lines": "with other blank lines at its edges",
-    "typography": "with other quotes or dashes",
-    "line_numbers": "with line numbers in front",
-    "unescaped": "with escapes that the file does not have",
-    "elided": "with lines left out of it",
-}
 _LOOSE = frozenset({"unescaped", "elided", "typography"})
-_SURE = 0.9
 
 
 def _edits(report: Report) -> Iterator[Reason]:
@@ -155,18 +144,13 @@ def _edits(report: Report) -> Iterator[Reason]:
     by_rung: dict[str, list[EditOutcome]] = {}
     for edit in counted:
         if edit.match not in _AS_WRITTEN:
-            by_rung.setdefault(edit.match or "", []).append(edit)
+            by_rung.setdefault((edit.match or "").replace("_", " "), []).append(edit)
     for rung, edits in by_rung.items():
-        how = _OF_RUNGS.get(rung, f"by the rung {rung}")
-        text = f"the quote of edit {_some([edit.id for edit in edits])} was found {how}"
+        text = f"the quote of edit {_some([edit.id for edit in edits])} was found by {rung}"
         yield Reason("match", "medium" if rung in _LOOSE else "low", text)
     if gone := [edit.path for edit in counted if edit.op == "delete_file"]:
         level: Level = "high" if len(gone) >= _MANY_GONE else "medium"
         yield Reason("delete_file", level, f"it deletes {_some(gone, _files(len(gone)))}")
-    if unsure := [e for e in counted if e.confidence is not None and e.confidence < _SURE]:
-        least = min(edit.confidence or 0.0 for edit in unsure)
-        text = f"its agent is sure to {least:.0%} of edit {_some([e.id for e in unsure])}"
-        yield Reason("confidence", "medium", text)
 
 
 def _corrections(report: Report) -> Iterator[Reason]:
@@ -190,25 +174,12 @@ def _size(report: Report) -> Iterator[Reason]:
     if size is None:
         return
     added, deleted, files = size.added, size.deleted, size.files
-    lines, text = added + deleted, f"it changes {added + deleted} lines in {_files(files)}"
-    if lines >= _HUGE_LINES or files >= _HUGE_FILES:
-        yield Reason("size", "high", text)
-    elif lines >= _LARGE_LINES or files >= _LARGE_FILES:
-        yield Reason("size", "medium", text)
+    lines = added + deleted
+    if lines >= _LARGE_LINES or files >= _LARGE_FILES:
+        level: Level = "high" if lines >= _HUGE_LINES or files >= _HUGE_FILES else "medium"
+        yield Reason("size", level, f"it changes {lines} lines in {_files(files)}")
     if deleted >= _SOME_LINES and deleted >= _MOSTLY * added:
         yield Reason("deletions", "medium", f"it deletes {deleted} lines, and adds {added}")
-
-
-_LINK = re.compile(
-    r"^diff --git (.*)\n(?:old mode .*\n)?(?:new file mode|new mode|index \S+) 120000$",
-    re.MULTILINE,
-)
-
-
-def _links(report: Report) -> Iterator[Reason]:
-    sides = _LINK.findall(report.diff)
-    if paths := [side[len(side) // 2 + 1 :].strip('"').removeprefix("b/") for side in sides]:
-        yield Reason("links", "medium", f"it makes, or changes, symbolic links: {_some(paths)}")
 
 
 _OLD_BASE, _VERY_OLD_BASE = 20, 200

@@ -172,10 +172,7 @@ class FileRows(Struct, frozen=True, dict=True):
     @property
     def link(self) -> str:
         """A note on a symbolic link, where there is or was one."""
-        if self.change.was_link is None:
-            return "a symbolic link" if self.change.link else ""
-        one, other = ("a file", "a symbolic link")[:: 1 if self.change.link else -1]
-        return f"{one} that becomes {other}"
+        return "a symbolic link" if self.change.link or self.change.was_link else ""
 
     @cached_property
     def rows(self) -> Sequence[Row]:
@@ -312,7 +309,7 @@ def _places(old: Sequence[bytes], new: Sequence[bytes], a0: int, b0: int) -> Ite
     Lines that are alike are pairs, in their order; between them come the others one beside the
     other.
     """
-    pairs = _alike(old, new) if 1 < len(old) * len(new) <= _MOST_PAIRS else []
+    pairs = [*_alike(old, new)] if 1 < len(old) * len(new) <= _MOST_PAIRS else []
     at, there = 0, 0
     for i, j in [*pairs, (len(old), len(new))]:
         yield from zip_longest(range(a0 + at, a0 + i), range(b0 + there, b0 + j))
@@ -321,25 +318,16 @@ def _places(old: Sequence[bytes], new: Sequence[bytes], a0: int, b0: int) -> Ite
         at, there = i + 1, j + 1
 
 
-def _alike(old: Sequence[bytes], new: Sequence[bytes]) -> list[Lines]:
-    """Return the pairs of lines that share most words, in order on both sides."""
+def _alike(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Lines]:
+    """Yield pairs of lines that share words, in order on both sides."""
     ours, theirs = ([frozenset(_WORDS.findall(decode(line))) for line in s] for s in (old, new))
-    best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
-    share = [[_shared(one, other) for other in theirs] for one in ours]
-    for i in range(len(old) - 1, -1, -1):
-        row, below, shares = best[i], best[i + 1], share[i]
-        for j in range(len(new) - 1, -1, -1):
-            row[j] = max(below[j], row[j + 1], below[j + 1] + shares[j])
-    pairs, i, j = [], 0, 0
-    while i < len(old) and j < len(new):
-        if share[i][j] and best[i][j] == best[i + 1][j + 1] + share[i][j]:
-            pairs.append((i, j))
-            i, j = i + 1, j + 1
-        elif best[i][j] == best[i + 1][j]:
-            i += 1
-        else:
-            j += 1
-    return pairs
+    first = 0
+    for i, words in enumerate(ours):
+        shares = [_shared(words, other) for other in theirs[first:]]
+        if any(shares):
+            first += shares.index(max(shares))
+            yield i, first
+            first += 1
 
 
 def _shared(one: frozenset[str], other: frozenset[str]) -> float:

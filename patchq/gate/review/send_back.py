@@ -1,6 +1,6 @@
 """Comments on a proposal: a person says what is to be different, and its agent answers.
 
-They are handed in as a list in JSON, or as plain lines:
+They are handed in as plain lines:
 
     src/a.py:12: say why          line 12 of the proposal's file
     src/a.py:-9: why did it go?   line 9 of the file before it
@@ -23,12 +23,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from msgspec import DecodeError, Meta, Struct, ValidationError, convert, json
+from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.names import REQUEST, nearest
+from patchq.core.model.names import REQUEST
 from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import clip, visible
 from patchq.gate.errors import UsageError
@@ -51,17 +51,13 @@ from patchq.gate.review import decide
 from patchq.gate.review.decide import Decided
 
 MAX_TEXT = 4000
-MAX_COMMENTS = 100
 # Bytes of JSON that all comments on one batch take at most: report and prompt hold them uncut.
 MAX_REVIEW = 16 * 1024
-MAX_BYTES = 64 * 1024
 _MOST_FLAWS = 10
 _LINE = re.compile(
     r"(?:edit[ \t]+(?P<edit>[^\s:]+)|(?P<path>\S(?:.*?\S)?):(?P<old>-?)(?P<line>[0-9]{1,9}))"
     r":[ \t]*(?P<text>.*)"
 )
-# Keys of a report's own comments, which can be handed in as they are.
-_KNOWN = frozenset(CommentEntry.__struct_fields__)
 
 
 # ---------------------------------------------------------------- reading
@@ -75,73 +71,31 @@ class DraftComment(Struct, frozen=True):
     line: int | None = None
     side: Literal["base", "new"] | None = None
     edit: str | None = None
-    lines: tuple[Annotated[int, Meta(ge=1)], int] | None = None
+    lines: tuple[int, int] | None = None
     """The first and the last of several lines; `line` is the last."""
     by: str | None = None
     origin: str | None = None
     """Who made it, and its address, where that was on a forge."""
 
-    def __post_init__(self) -> None:
-        if self.lines and self.lines[0] > self.lines[1]:
-            raise ValueError("expected the first line before the last")
 
-
-def read_comments(data: bytes) -> list[DraftComment]:
-    """Return the comments of a file; raises `UsageError`."""
-    if len(data) > MAX_BYTES:
-        raise UsageError(
-            f"the comments are longer than {MAX_BYTES // 1024} KiB", "say it in fewer words"
-        )
-    try:
-        text = data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        message = f"the comments are not UTF-8 (byte {error.start})"
-        raise UsageError(message, "write them as UTF-8") from None
-    return _listed(text) if text.lstrip().startswith(("[", "{")) else list(plain_comments(text))
-
-
-def plain_comments(text: str) -> Iterator[DraftComment]:
+def read_comments(data: bytes) -> Iterator[DraftComment]:
     """Yield the comments of plain lines."""
-    found: dict[str, Any] = {}
-    text_lines: list[str] = []
+    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    drafts: list[tuple[dict[str, Any], list[str]]] = [({}, [])]
     for line in text.split("\n"):
         match = None if line[:1].isspace() else _LINE.fullmatch(line)
         if match is None:
-            text_lines.append(line)
+            drafts[-1][1].append(line)
             continue
-        yield from _draft(text_lines, found)
-        text_lines = [match["text"]]
-        found = {"edit": match["edit"]}
+        found: dict[str, Any] = {"edit": match["edit"]}
         if match["path"]:
             side = "base" if match["old"] else None
             found = {"path": match["path"], "line": int(match["line"]), "side": side}
-    yield from _draft(text_lines, found)
-
-
-def _draft(lines: list[str], found: dict[str, Any]) -> Iterator[DraftComment]:
-    text = "\n".join(lines).strip("\n").rstrip()
-    if text or found:
-        yield DraftComment(text, **found)
-
-
-def _listed(text: str) -> list[DraftComment]:
-    try:
-        value = json.decode(text)
-        entries = value.get("comments", [value]) if isinstance(value, dict) else value
-        entries = convert(entries, list[Any])
-    except (DecodeError, ValidationError) as error:
-        hint = "write a list, or lines like `path:line: text`"
-        raise UsageError(f"the comments are no list in JSON: {error}", hint) from None
-    flaws, drafts = [], []
-    for number, entry in enumerate(entries, 1):
-        try:
-            drafts.append(convert(entry, DraftComment))
-            if unknown := entry.keys() - _KNOWN:
-                flaws.append(f"comment {number}: unknown key {', '.join(sorted(unknown))}")
-        except ValidationError as error:
-            flaws.append(f"comment {number}: {error}")
-    refuse(flaws)
-    return drafts
+        drafts.append((found, [match["text"]]))
+    for place, lines in drafts:
+        words = "\n".join(lines).strip("\n").rstrip()
+        if words or place:
+            yield DraftComment(words, **place)
 
 
 # ---------------------------------------------------------------- deciding
@@ -256,8 +210,6 @@ def rewrite(
 def _fitting(id: str, review: ReviewEntry | None) -> ReviewEntry | None:
     if review is None:
         return None
-    if len(review.comments) > MAX_COMMENTS:
-        raise UsageError(f"more than {MAX_COMMENTS} comments on {id}", "say it in fewer")
     asked = [replace(one, replies=()) for one in review.comments]
     if len(document.printed(asked).encode()) > MAX_REVIEW:
         raise UsageError(
@@ -302,10 +254,11 @@ def _checked(
     made: list[CommentEntry] = []
     for number, draft in enumerate(drafts, 1):
         entry = _entry(session, report, draft, shown, who)
-        wrong = list(_flaws(session, report, draft, entry, shown))
-        flaws += [f"comment {number}: {flaw}" if len(drafts) > 1 else flaw for flaw in wrong]
+        flaws += [f"comment {number}: {flaw}" for flaw in _flaws(session, report, entry, shown)]
         made.append(entry)
-    refuse(flaws)
+    if flaws:
+        told = "\n".join(["the comments cannot be taken:", *flaws[:_MOST_FLAWS]])
+        raise UsageError(told, "nothing was sent")
     return made
 
 
@@ -334,42 +287,26 @@ def _entry(
     )
 
 
-def _flaws(
-    session: Session, report: CommittedReport, draft: DraftComment, entry: CommentEntry, shown: str
-) -> Iterator[str]:
+def _flaws(session: Session, report: Report, entry: CommentEntry, shown: str) -> Iterator[str]:
     if not entry.text.strip():
         yield "it says nothing"
-    if len(entry.text) > MAX_TEXT:
-        yield f"it is longer than {MAX_TEXT} characters"
     if secrecy.in_text(entry.text, ""):
         yield "it holds a secret, which is not passed on"
-    ids = [edit.id for edit in report.edits]
-    if draft.edit is not None and draft.edit not in ids:
-        yield f"there is no edit {visible(clip(draft.edit, 50))}; there are {', '.join(ids[:20])}"
-        return
+    if entry.edit is not None and entry.edit not in [edit.id for edit in report.edits]:
+        yield f"there is no edit {visible(clip(entry.edit, 50))}"
     path, line = entry.path, entry.line
+    if path is None and line is not None:
+        yield f"line {line} of which file? name its path"
     if path is None:
-        if line is not None:
-            yield f"line {line} of which file? name its path"
         return
     sides = {"new": shown, "base": _parent(session, shown)}
+    counts = {side: _lines(session, commit, path) for side, commit in sides.items()}
     name = visible(clip(path, 200))
-    if line is None:
-        if all(_lines(session, commit, path) is None for commit in sides.values()):
-            yield f"there is no file {name}{_nearest(path, report)}"
-        return
-    side = entry.side or "new"
-    count = _lines(session, sides[side], path)
-    where = "the proposal" if side == "new" else "the base"
-    if count is None:
-        yield f"there is no file {name} in {where}{_nearest(path, report)}"
-    elif not 1 <= line <= count:
-        yield f"{name} has {count} line{'' if count == 1 else 's'} in {where}, and no line {line}"
-
-
-def _nearest(path: str, report: Report) -> str:
-    near = nearest(path, dict.fromkeys(edit.path for edit in report.edits))
-    return f"; did you mean {visible(near)}?" if near else ""
+    if line is None and set(counts.values()) == {None}:
+        yield f"there is no file {name}"
+    if line is not None and not 1 <= line <= (counts[entry.side or "new"] or 0):
+        where = "base" if entry.side == "base" else "proposal"
+        yield f"there is no line {line} of {name} in the {where}"
 
 
 def _parent(session: Session, commit: str) -> str:
@@ -381,11 +318,3 @@ def _lines(session: Session, commit: str, path: str) -> int | None:
         return None
     leaf = session.repo.leaf(session.repo.tree(commit).root, path)
     return len(split_lines(session.repo.raw(leaf[1]))) if leaf and is_regular(leaf[0]) else None
-
-
-def refuse(flaws: list[str]) -> None:
-    """Raise a `UsageError` that tells all flaws, if there are any."""
-    if flaws:
-        more = len(flaws) - _MOST_FLAWS
-        shown = [*flaws[:_MOST_FLAWS], *([f"… and {more} more"] if more > 0 else [])]
-        raise UsageError("\n".join(["the comments cannot be taken:", *shown]), "nothing was sent")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, patchq
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
+from tests.helpers.gitrepo import commit_files, git, make_repo
 
 LINES = "".join(f"line {number}\n" for number in range(1, 41))
 
@@ -95,14 +95,3 @@ def test_what_a_branch_proposed_and_what_is_the_same_does_not_count(repo: Path) 
     patchq("accept", "agent-one", cwd=repo)
     (one / "a.txt").write_text(edited(6))
     assert seen(repo)["two"] == []
-
-
-def test_a_batch_that_is_held_is_what_its_report_says(repo: Path) -> None:
-    gitdir = Path(git("rev-parse", "--absolute-git-dir", cwd=repo))
-    write_config(repo, "version: 1\ntarget: main\nmode: auto\n")
-    (gitdir / "MERGE_HEAD").write_text("0" * 40 + "\n")
-    (repo / ".patchq/inbox/held.md").write_text(block("a.txt", "line 5\n", "five\n"))
-    patchq("run", cwd=repo, code=None)
-    one = tree(repo, "one")
-    (one / "a.txt").write_text(edited(5, 20))
-    assert seen(repo)["one"] == [("a.txt", [5, 5], "held", "held", [5, 5])]

@@ -72,13 +72,11 @@ TABLE: list[tuple[Mapping[str, Any], int | None, str, list[str]]] = [
      ["it collides with 2 changes: b, c"]),
     ({"edits": edits(match="trailing_whitespace")}, None, "low", []),
     ({"edits": edits(match="indentation")}, None, "low",
-     ["the quote of edit 1 was found with another indentation"]),
+     ["the quote of edit 1 was found by indentation"]),
     ({"edits": edits(match="elided")}, None, "medium",
-     ["the quote of edit 1 was found with lines left out of it"]),
+     ["the quote of edit 1 was found by elided"]),
     ({"edits": edits(match="elided", state="skipped")}, None, "low", []),
-    ({"edits": edits(match="some_rung_to_come")}, None, "low", ["by the rung some_rung_to_come"]),
-    ({"edits": edits(confidence=0.75)}, None, "medium", ["its agent is sure to 75% of edit 1"]),
-    ({"edits": edits(confidence=0.95)}, None, "low", []),
+    ({"edits": edits(match="some_rung_to_come")}, None, "low", ["by some rung to come"]),
     ({"edits": edits(op="delete_file")}, None, "medium", ["it deletes 1 file: a.py"]),
     ({"edits": many(5, op="delete_file")}, None, "high",
      ["it deletes 5 files: 0.py, 1.py, 2.py and 2 more"]),
@@ -100,10 +98,8 @@ TABLE: list[tuple[Mapping[str, Any], int | None, str, list[str]]] = [
     ({}, 20, "medium", ["its target has 20 commits that its base has not"]),
     ({}, 200, "high", ["its target has 200 commits that its base has not"]),
     # three of one level make the next one
-    ({"diff": diff(300, 0), "edits": edits(match="elided", confidence=0.8)}, None, "high",
-     ["300 lines", "lines left out", "80%"]),
-    ({"diff": diff(300, 0), "edits": edits(match="elided")}, None, "medium",
-     ["300 lines", "lines left out"]),
+    ({"diff": diff(300, 0), "edits": edits(match="elided")}, 20, "high", ["300 lines", "elided"]),
+    ({"diff": diff(300, 0), "edits": edits(match="elided")}, None, "medium", ["elided"]),
 ]  # fmt: skip
 
 
