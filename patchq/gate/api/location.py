@@ -405,13 +405,10 @@ def _is_missing(branches: Branches, target: str) -> bool:
 
 
 def _close(session: Session) -> None:
-    """Wait for notified hooks, keep their output, and let go of everything."""
+    """Wait for notified hooks, and let go of everything."""
     try:
         with suppress(Fault):  # the work is done, and was reported
             if session.hooks.following:
-                from patchq.gate.land import reports
-
                 session.notifier().close()
-                reports.keep_hook_outputs(session, sys.maxsize)
     finally:
         session.close()

@@ -13,7 +13,6 @@ import logging
 import os
 import signal
 import stat
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -49,7 +48,6 @@ _MESSAGE_CHARS = 1000
 _FILE_BYTES = 64 * 1024 * 1024
 _SECRET = "edit.secret:"
 _AT_ONCE = 2  # runs of a hook that is notified
-_MOST_HEARD = 1000  # characters of its output that a report keeps
 _PLACES = ("done", "rejected", "active")
 Key = tuple[str, str, object]
 _CANNOT_START = (126, 127)  # a shell's exit codes for a program that it cannot start
@@ -391,7 +389,6 @@ class Notifier:
         self._lock = Lock()
         # State and report of each run that waits; a report in a file is read when it begins.
         self._due: dict[Key, tuple[State, Report | None]] = {}
-        self._runs: deque[tuple[str, HookRun]] = deque()
 
     def tell(self, steps: Steps, report: Report) -> None:
         for step in steps.following:
@@ -406,10 +403,6 @@ class Notifier:
             moved = step.in_step and last != (report.state, report.commit)
             if moved or (changed and not step.in_step and kind in step.hears):
                 self._soon(step, report, kind)
-
-    def runs(self, most: int) -> list[tuple[str, HookRun]]:
-        """Take at most `most` ended runs, each with its batch's id."""
-        return [self._runs.popleft() for _ in range(min(most, len(self._runs)))]
 
     def _soon(self, step: Step, report: Report, kind: EventKind | None) -> None:
         # A hook that keeps in step runs once for all changes of a batch until it begins.
@@ -449,13 +442,13 @@ class Notifier:
             raise FileNotFoundError("its report is gone")
         where = self._top if step.git else self._gitdir
         run = self._engine.tell(step, replace(kept, state=state), kind, path, where, self._cut)
-        if run.output or run.exit != 0:
-            self._runs.append((id, replace(run, output=tail(run.output, _MOST_HEARD))))
         hung = self._engine.record_trouble(step.hook, run, id)
         (self._hung.add if hung else self._hung.discard)(step.hook.id)
         if run.exit != 0:
             end = "did not end in time" if run.exit is None else f"ended with {run.exit}"
             _LOG.warning("the hook %s %s for %s: %s", step.hook.id, end, id, run.output)
+        elif run.output:
+            _LOG.info("the hook %s for %s: %s", step.hook.id, id, run.output)
 
     def close(self) -> None:
         """Wait until all have run, but for those behind a hook that hangs."""

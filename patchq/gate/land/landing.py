@@ -19,11 +19,9 @@ any more.  Only what cannot is decided anew.
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
-from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -246,7 +244,6 @@ def move_target(
     return moved.made or bool(moved.landed)
 
 
-_LOG = logging.getLogger("patchq")
 # Called with each report once it is there; a batch that goes on waiting is not reported again.
 Tell = Callable[[Report], None]
 
@@ -311,15 +308,11 @@ def _publish_landed(claims: Sequence[Claim], session: Session, tell: Tell) -> li
 def _unpack(claims: Sequence[Claim], session: Session) -> None:
     """Make the commits that others intended in their clones, to push them again.  One on
     top of what is not on the remote any more cannot land, so it is not missed."""
-    repo = session.repo
-    lacking = (
-        claim.parcel
-        for claim in claims
-        if claim.parcel and claim.intended and not repo.resolve_commit(claim.intended.commit or "")
-    )
-    made = [bundles.unpack(repo, parcel) for parcel in lacking]
-    if any(made):
-        flush(session)
+    for claim in claims:
+        commit = claim.intended.commit if claim.intended else None
+        if claim.parcel and not session.repo.resolve_commit(commit or ""):
+            bundles.unpack(session.repo, claim.parcel)
+    flush(session)
 
 
 def _push_again(claims: Sequence[Claim], session: Session) -> None:
@@ -365,10 +358,8 @@ def _is_rooted(report: CommittedReport, session: Session, tips: Tips) -> bool:
 def _doubt(report: Report | None, damage: ObjectDamaged, session: Session) -> None:
     id, troubles = report.id if report else "", Troubles(session.queue_root)
     message = f"whether change {id} landed before a crash is unknown: {damage.message}"
-    if message not in (trouble.message for trouble in troubles.all()):
-        _LOG.warning("%s", message, extra={"batch": id})
-        cure = f"{damage.hint}; it gets its verdict by itself then"
-        troubles.note(f"claim.{id}", message, cure)
+    _LOG.warning("%s", message, extra={"batch": id})
+    troubles.note(f"claim.{id}", message, f"{damage.hint}; it gets its verdict by itself then")
 
 
 def _recorded(intended: Report, commit: str, session: Session) -> Report:
@@ -399,18 +390,25 @@ def _moved_to(report: Report, session: Session) -> str | None:
     if found and not proposed:
         return found  # rebased or amended, perhaps
     waits = proposed and repo.ref_target(records.WAITING + report.id) == commit
-    return commit if found or waits or _in_a_reflog(repo, own, commit) else None
+    there = found or waits or _was_on_a_branch(repo, commit, (report.target, own))
+    return commit if there else None
 
 
-def _in_a_reflog(repo: Repository, own: str, commit: str) -> bool:
-    """Return True if a reflog shows that its ref had the commit."""
-    for log, value in _reflogs(repo, own):
-        text = log.read_bytes()
-        if commit.encode() not in text:
-            continue
-        if value and (_was_at(text, value, commit) or repo.is_ancestor(commit, value)):
-            return True
-    return False
+def _was_on_a_branch(repo: Repository, commit: str, names: Sequence[str]) -> bool:
+    """Return True if a branch holds the commit, or a reflog shows that one had it.
+
+    Reflogs are those of HEADs, and of the branches with these names.
+    """
+    tips = repo.refs("refs/heads/") | repo.refs("refs/remotes/")
+    for name, tip in tips.items():
+        with suppress(ObjectDamaged):
+            if not name.startswith(records.BRANCHES) and repo.is_ancestor(commit, tip):
+                return True
+    logs = [(repo.commondir / "logs/refs/heads" / name, repo.branch_tip(name)) for name in names]
+    for gitdir, ref in heads(repo.commondir):
+        logs.append((gitdir / "logs/HEAD", repo.ref_target(ref) if ref else None))
+    found = [(log.read_bytes(), value) for log, value in logs if value and log.is_file()]
+    return any(_was_at(text, value, commit) for text, value in found)
 
 
 def _was_at(text: bytes, value: str, commit: str) -> bool:
@@ -428,21 +426,3 @@ def _was_at(text: bytes, value: str, commit: str) -> bool:
             return True
         value = old
     return False
-
-
-def _reflogs(repo: Repository, own: str) -> Iterator[tuple[Path, str | None]]:
-    """Yield the reflogs of HEADs and refs, each with the ref's value.
-
-    Of the branches of proposals, only `own` is included.
-    """
-    for gitdir, ref in heads(repo.commondir):
-        if (log := gitdir / "logs/HEAD").is_file():
-            yield log, repo.ref_target(ref) if ref else (gitdir / "HEAD").read_text().strip()
-    logs = repo.commondir / "logs"
-    for where, folders, names in os.walk(logs / "refs"):
-        if Path(where) == logs / "refs/heads":
-            folders[:] = [name for name in folders if name != "patchq"]
-        for log in (Path(where, name) for name in names):
-            yield log, repo.ref_target(str(log.relative_to(logs)))
-    if (log := logs / "refs/heads" / own).is_file():
-        yield log, repo.branch_tip(own)

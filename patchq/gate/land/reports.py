@@ -12,15 +12,14 @@ wherever a batch is looked at (`history.observe`); `reconcile` puts it down.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
-from patchq.core.model.values import Header, HookRun, Problem, State
+from patchq.core.model.values import Header, Problem, State
 from patchq.core.text.quote import clip
 from patchq.gate.errors import Busy, DiskFault, UsageError
 from patchq.gate.git import files, records, refs
@@ -97,36 +96,6 @@ def is_as_before(session: Session, id: str, branch: str) -> bool:
         and report.state == "proposed"
         and session.branches.tip(records.branch(id)) == branch
     )
-
-
-def keep_hook_outputs(session: Session, limit: int) -> bool:
-    """Put at most `limit` outputs of notified hooks into reports; True if there may be more.
-
-    A hook that runs again for a batch replaces its output.
-    """
-    runs: dict[str, list[HookRun]] = {}
-    outputs = session.hook_outputs(limit)
-    for id, run in outputs:
-        runs.setdefault(id, []).append(run)
-    for id, of_batch in list(runs.items()):
-        words = {"verb": "keep-outputs", "id": id, "runs": to_builtins(of_batch)}
-        if session.queue.pass_on(id, words):
-            del runs[id]
-    with suppress(Busy):  # they are in the log
-        keep_runs(session, runs)
-    return len(outputs) == limit
-
-
-def keep_runs(session: Session, runs: Mapping[str, Sequence[HookRun]]) -> None:
-    """Put outputs of notified hooks into the reports, by their ids."""
-    amend(session, {id: partial(_with_runs, runs=outputs) for id, outputs in runs.items()})
-
-
-def _with_runs(report: Report, runs: Sequence[HookRun]) -> Report:
-    newest = {(run.id, run.stage): run for run in runs}
-    others = [run for run in report.hooks if (run.id, run.stage) not in newest]
-    hooks = [*others, *map(secrecy.without, newest.values())]
-    return document.with_state(report, report.state, branch=report.branch, hooks=hooks)
 
 
 def supersede(new: str, header: Header, session: Session) -> None:
@@ -215,8 +184,6 @@ def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Repo
         if sighting.state == "proposed":
             if waits_for_its_agent(report):  # a crash may have come before its note
                 notes.add(session, report)
-            if sighting.commit and not any(p.code == "target.moved" for p in report.problems):
-                changed += amend(session, {id: _say_not_ours}).values()
             continue
         commit = sighting.commit or report.commit
         tip = session.branches.tip(records.branch(id))
@@ -252,23 +219,6 @@ def _squashed_below(session: Session, report: CommittedReport, landed: str) -> I
             commit=landed,
             tree=repo.tree(landed).root,
         )
-
-
-def _say_not_ours(report: Report) -> Report | None:
-    id = report.id
-    if report.state != "proposed":
-        return None
-    return document.with_problems(
-        report,
-        Problem(
-            "target.moved",
-            f"{records.branch(id)} was changed by hand, so patchq does not make it again when the "
-            "target moves",
-            f"`patchq accept {id}` lands it as it is; `patchq retry {id}` makes the response "
-            "anew and leaves the branch to you",
-            severity="warning",
-        ),
-    )
 
 
 def close(

@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
-from time import monotonic, sleep, thread_time
+from time import monotonic, sleep
 from weakref import WeakKeyDictionary
 
 from msgspec import to_builtins
@@ -34,15 +33,7 @@ from patchq.gate.queue.lock import stem_id
 from patchq.gate.report.schema import REPLACING, Report
 
 GROUP = 256  # responses that share their flushes, at most
-_GROUP_SECONDS = 0.2
-# The time to gather a group; and one that a work tree follows, as git reads and writes all of the
-# index for that, 0.2 s with 100,000 files; and one of many that wait, of which most would wait for
-# the groups before them.
-_FOLLOW_SECONDS = 1.0
-_MANY = 64
-# The factor by which the clock may be slower, at most, where others have the processor: a group
-# that ends sooner there has fewer in it, and costs those others as much as a large one.
-_CROWD = 4
+_GROUP_SECONDS = 1.0  # git reads and writes all of an index once for each group
 _PULSE_SECONDS = 0.1
 _TRIES = 20  # times that a batch is decided again by itself since its branch was moved meanwhile
 
@@ -55,7 +46,6 @@ POISON = Problem(
     severity="warning",
 )
 
-_LOG = logging.getLogger("patchq")
 Tell = landing.Tell
 
 
@@ -119,8 +109,6 @@ def _may_go_on(claim: Claim, session: Session) -> bool:
     why = waits_for_mending(report) if report and report.state == "held" else None
     if report is None or why in (None, CRASHED):
         return why is None
-    if why == CannotSign.code:
-        return not session.signer.resting
     if why == TargetRed.code:
         tip = session.branches.tip(report.target or "")
         return bool(tip and tip[:12] not in report.problems[-1].message)
@@ -165,13 +153,13 @@ def work(claims: Iterable[Claim], session: Session, tell: Tell) -> int:
             elsewhere.learn(left, session)
         elsewhere.catch_up(session)
     most = 1 if session.ask else _most(session)
-    room, many, ended, tries = most, len(left) > _MANY, 0, Counter[str]()
+    room, ended, tries = most, 0, Counter[str]()
     rejoined = set[str]()
     while left and not session.stop.is_set:
         if not (left[0].choice or session.ask):  # no person waits for it
             _rest(session)
         tips = Tips(session, _unsure.setdefault(session.repo, set()))
-        group = _Group(room, many, session)
+        group = _Group(room, session)
         ended += _gather(group, left, tips, tries, tell)
         again, lost, done = _settle(group.decisions, session, tips, tell, rejoined)
         ended += done
@@ -196,23 +184,18 @@ class _Group:
     """Decisions that share their flushes, gathered for a time; `room` is for so many."""
 
     room: int
-    many: bool
     session: Session
     decisions: list[Decision] = field(default_factory=list)
     clock: float = field(default_factory=monotonic)
-    worked: float = field(default_factory=thread_time)
 
     def is_full(self, claim: Claim) -> bool:
         """Return true if the group lands before the claim is looked at."""
         if not self.decisions:
             return False
-        slow = self.many or any(one.follows for one in self.decisions)
-        usual = _FOLLOW_SECONDS if slow else _GROUP_SECONDS
-        most = inf if self.session.hooks.joined else max(usual, self.session.branches.seconds)
-        lasts = max(thread_time() - self.worked, (monotonic() - self.clock) / _CROWD)
+        most = max(_GROUP_SECONDS, self.session.branches.seconds)
         return (
             len(self.decisions) >= self.room
-            or lasts > most
+            or (not self.session.hooks.joined and monotonic() - self.clock > most)
             # The second of the same bytes is recognised by the report of the first.
             or any(one.claim.source.sha256 == claim.source.sha256 for one in self.decisions)
         )
@@ -292,7 +275,9 @@ def _settle(
     ended, lost = 0, list[str]()
     open = {decision.claim.token: decision for decision in group}
     for portion in _cleared(group, session, rejoined):
-        landed = landing.land(_complete(portion, session), session)
+        warned = overlaps.warned(portion, session)
+        answers = [replace(one, review=reports.answer(one, session)) for one in warned]
+        landed = landing.land(answers, session)
         if tips.unsure is not None:
             tips.unsure |= landed.unsure
         # What moves nothing may be of a batch that came with the push which this one met.
@@ -334,11 +319,6 @@ def _cleared(
                 yield [*part, *(one for one in rest if one.tip in commits)]
         except TargetRed as red:
             yield [one.held(red.message, red.hint, red.code) for one in left]
-
-
-def _complete(decisions: Sequence[Decision], session: Session) -> list[Decision]:
-    warned = overlaps.warned(decisions, session)
-    return [replace(one, review=reports.answer(one, session)) for one in warned]
 
 
 def _publish(run: Sequence[Publication], session: Session, tell: Tell) -> int:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from patchq.core.model.values import Base, Edit, EditOutcome, HookRun
+from patchq.core.model.values import Base, Edit, EditOutcome
 from patchq.core.plan.files import outcome
 from patchq.core.plan.targets import PlanRules
 from patchq.gate.config.policy import Policy, matcher
@@ -165,10 +165,6 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
     def tell(self, report: Report) -> None:
         if self.hooks.following:
             self.notifier().tell(self.hooks, report)
-
-    def hook_outputs(self, limit: int) -> list[tuple[str, HookRun]]:
-        """Return outputs of notified hooks, not yet recorded."""
-        return self.notifier().runs(limit) if self.hooks.following else []
 
     def follow(self, before: Report | None, report: Report) -> None:
         if self.hooks.following:

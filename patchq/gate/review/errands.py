@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 
-from patchq.core.model.values import HookRun
 from patchq.gate.errors import Fault, InDoubt, UsageError
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
@@ -91,19 +90,7 @@ class Supersede(Struct, frozen=True, tag_field="verb", tag="supersede"):
         return Decided(from_git.find(session, self.id)[0])
 
 
-class KeepTold(Struct, frozen=True, tag_field="verb", tag="keep-outputs"):
-    """Keep in its report the outputs of hooks that another worker notified."""
-
-    ends: ClassVar = None
-    id: str
-    runs: tuple[HookRun, ...]
-
-    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
-        reports.keep_runs(session, {self.id: self.runs})
-        return Decided(from_git.find(session, self.id)[0])
-
-
-Errand = Accept | TakeBack | Discuss | Discard | SendBack | Revert | Supersede | KeepTold
+Errand = Accept | TakeBack | Discuss | Discard | SendBack | Revert | Supersede
 
 
 class ErrandDone(Struct, frozen=True):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from patchq.gate.errors import Fault, Unreachable
 from patchq.gate.intake.branches import BranchIntake
-from patchq.gate.land import reports, worker
+from patchq.gate.land import worker
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.session import Session
 from patchq.gate.review import accept, restack
@@ -20,7 +20,6 @@ from patchq.gate.service.serve import LOOK_SECONDS, SHORTEST_WAIT, Service
 from patchq.gate.service.wake import Doorbell
 
 _LOG = logging.getLogger("patchq")
-_RUNS = 8  # reports that take in at once what hooks printed
 _PIECE_SECONDS = 0.05  # how long proposals are looked at before the inbox is
 
 
@@ -129,16 +128,14 @@ class Followers:
 
     def __init__(self) -> None:
         self.worked = self.due = 0.0  # when responses came last, and when there is to be more
-        self._more = False
         self.quiet = self.over = False  # whether responses came of late, and all had followed
 
     @property
     def pause(self) -> float:
         """Seconds until `turn` wants to be called again."""
-        return 0.0 if self._more else max(self.due - monotonic(), 0.0)
+        return max(self.due - monotonic(), 0.0)
 
     def turn(self, session: Session) -> None:
-        self._more = reports.keep_hook_outputs(session, _RUNS)
         if monotonic() >= self.due:
             self.due = self.follow(session) + monotonic()
 

@@ -15,11 +15,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from patchq.gate.config.schema import HookStage
 from patchq.gate.hooks.sandbox import MEMORY, NO_SANDBOX
 from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq, report
@@ -530,13 +529,6 @@ def test_proposals_are_checked_at_the_same_time(
 # ---------------------------------------------------------------- those that are told
 
 
-def test_a_hook_of_each_stage_runs(repo: Path) -> None:
-    stages = get_args(HookStage)
-    configure(repo, *(hook("echo here", stage, stage) for stage in stages))
-    told = settle(repo, code=1, good=EDIT, bad=block("a.txt", "no\n", "x\n"))
-    assert {run["stage"] for one in told for run in one["hooks"]} == set(stages)
-
-
 def test_hooks_are_told_of_verdicts(repo: Path, tmp_path: Path) -> None:
     tell = (
         f'echo $PATCHQ_STAGE $PATCHQ_BATCH $(basename "$PATCHQ_REPORT") >> {tmp_path}/told; exit 1'
@@ -575,26 +567,6 @@ def test_a_hook_hears_of_the_events_that_it_names(repo: Path, tmp_path: Path) ->
          "some discarded", "proposed z-2", "superseded z", "boarded z-2", "accepted z-2",
          *["usual proposed"] * 3, "usual accepted"]
     )  # fmt: skip
-
-
-def test_what_a_hook_says_that_is_told_is_kept(repo: Path) -> None:
-    """The end of it; the next time for the same batch it takes the place of what it said."""
-    long = "python3 -c 'print(999 * \"no way \")'"
-    configure(
-        repo,
-        hook(f"{long}; echo $PATCHQ_STATE; exit 3", "post-commit", "loud"),
-        hook("true", "post-commit", "silent"),
-        hook("echo no: $PATCHQ_BATCH; echo key: ghp_" + "a1B2c3D4e5F6" * 3, "post-reject", "no"),
-    )
-    told, refused = settle(repo, code=1, x=EDIT, y=block("a.txt", "nowhere", "x"))
-    ((id, code, output),) = [(run["id"], run["exit"], run["output"]) for run in told["hooks"]]
-    assert (id, code, len(output) <= 1001, output[-16:]) == ("loud", 3, True, "no way \nproposed")
-    ((id, output),) = [(run["id"], run["output"]) for run in refused["hooks"]]
-    assert (id, output.split()[:2], "ghp_" in output) == ("no", ["no:", "y"], False)
-    assert told["branch"] == "patchq/x"
-    patchq("accept", "x", cwd=repo)
-    (run,) = report(repo / ".patchq", "x")["hooks"]
-    assert run["output"].endswith("\naccepted")
 
 
 @pytest.mark.sandbox
