@@ -199,7 +199,6 @@ MEETS = [
     ([{"path": "a.txt", "delete": True}], True),
     ([{"path": "a.txt", "rename_to": "c.txt"}], True),
     ([{"path": "b.txt", "new": "b\n"}], True),
-    ([{"path": "b.txt/c", "new": "c\n"}], True),
     ([{"path": "d.txt", "new": "d\n"}], False),
 ]
 

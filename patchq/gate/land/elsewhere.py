@@ -87,18 +87,11 @@ def _lanes(claims: Iterable[Claim], session: Session) -> Collection[str] | None:
     for claim in claims if session.serves else ():
         opened, chosen = open_response(claim.data), recorded(claim)
         header = opened.header if isinstance(opened, Envelope) else Header()
-        if claim.request or header.depends_on or header.retries or not _has_base(header, session):
+        base = header.base or ""
+        known = _ID.fullmatch(base) and session.repo.resolve_commit(base)
+        if claim.request or header.depends_on or header.retries or (base and not known):
             return None
         found.add(lane_of(claim.data, session.target, session.config.targets))
-        found |= {name for name in (chosen and chosen.target, _intended(claim)) if name}
+        others = chosen and chosen.target, claim.intended and claim.intended.target
+        found |= {name for name in others if name}
     return found or None
-
-
-def _has_base(header: Header, session: Session) -> bool:
-    """Return True if the header's base, if any, is an existing commit's id."""
-    base = header.base
-    return base is None or bool(_ID.fullmatch(base) and session.repo.resolve_commit(base))
-
-
-def _intended(claim: Claim) -> str | None:
-    return claim.intended.target if claim.intended else None

@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
-from pathlib import PurePosixPath
 from typing import Literal
 from weakref import WeakKeyDictionary
 
@@ -70,16 +69,6 @@ class Change:
     on: str | None = None
     known_spans: dict[str, list[Lines]] = field(default_factory=dict)
 
-    @cached_property
-    def above(self) -> frozenset[str]:
-        made = (path for path, (before, _) in self.changes.items() if before is None)
-        return frozenset(str(top) for path in made for top in PurePosixPath(path).parents[:-1])
-
-    @property
-    def reach(self) -> set[str]:
-        """The paths at which it may overlap others."""
-        return {*self.changes, *self.above}
-
     def spans(self, repo: Repository, path: str) -> list[Lines]:
         """Return the changed lines of a file that it edits, in the text before."""
         if path not in self.known_spans:
@@ -93,10 +82,7 @@ class Change:
         does = "creates" if before is None else "deletes" if after is None else "changes"
         own = [edit for edit in self.edits if edit.path == path]
         lines = None if span is None else self._on_base(repo, path, span)
-        near = own if lines is None else [edit for edit in own if _borders(edit, lines)]
-        if not near:
-            near = own if lines else list(self.edits)
-            near = near if len(near) == 1 else []
+        near = [edit for edit in own if not (lines and edit.lines) or _borders(edit.lines, lines)]
         return ChangedPlace(path, does, near[0].id if near else None, lines and inclusive(lines))
 
     def _on_base(self, repo: Repository, path: str, span: Lines) -> Lines:
@@ -108,9 +94,8 @@ class Change:
         return image(span, line_hunks(text(repo, before), text(repo, entry.oid)))
 
 
-def _borders(edit: EditOutcome, lines: Lines) -> bool:
-    first, end = lines
-    return edit.lines is not None and edit.lines[0] - 1 <= end and first <= edit.lines[1]
+def _borders(quote: tuple[int, int], lines: Lines) -> bool:
+    return quote[0] - 1 <= lines[1] and lines[0] <= quote[1]
 
 
 def changed_files(repo: Repository, commit: str) -> dict[str, Blobs]:
@@ -151,21 +136,29 @@ def reported(report: Report, commit: str, repo: Repository) -> Change | None:
     return Change(report.id, report.target, report.agent, commit, base, edits, files, on=on)
 
 
-class Index(dict[str, Change]):
+Named = dict[str, str | None]  # the commits of batches by their ids
+
+
+class Board(dict[str, Change]):
+    """Changes by their ids; of the proposals that wait, also those that their reports name."""
+
     def __init__(self) -> None:
         self._at: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._on: dict[str, set[str]] = defaultdict(set)
+        self.names: dict[str, Named] = {}
+        self.new: set[str] = set()  # those that were not compared yet
+        self.stale: set[str] = set()  # those whose report may have to name others than it does
 
     def add(self, change: Change) -> None:
         self[change.id] = change
-        for path in change.reach:
+        for path in change.changes:
             self._at[change.target, path].add(change.id)
         if change.on is not None:
             self._on[change.on].add(change.id)
 
     def remove(self, id: str) -> None:
         change = self.pop(id)
-        for path in change.reach:
+        for path in change.changes:
             self._at[change.target, path].discard(id)
             if not self._at[change.target, path]:
                 del self._at[change.target, path]
@@ -177,7 +170,9 @@ class Index(dict[str, Change]):
 
         Not those of its own stack, which land before or after it, and never instead of it.
         """
-        near = {id for path in own.reach for id in self._at.get((own.target, path), ())} - {own.id}
+        near = {id for path in own.changes for id in self._at.get((own.target, path), ())} - {
+            own.id
+        }
         return near - self._below(own) - self.above({own.id}) if near else near
 
     def _below(self, own: Change) -> set[str]:
@@ -194,6 +189,27 @@ class Index(dict[str, Change]):
             found |= new
             front += new
         return found
+
+    def renew(self, context: RepoContext, marks: Mapping[str, str]) -> None:
+        """Bring it up to date; `marks` are the commits by their ids."""
+        for id in [id for id, known in self.items() if marks.get(id) != known.commit]:
+            self.drop(id)
+        # One whose report is not there yet, or that was decided meanwhile, is looked at again.
+        for id in marks.keys() - self.keys():
+            report = context.queue.load(id)
+            if report and (change := reported(report, marks[id], context.repo)):
+                self.add(change)
+                self.names[id] = named(report.problems)
+                self.new.add(id)
+
+    def drop(self, id: str) -> None:
+        """Remove a batch that no longer waits, or waits with another commit."""
+        if id in self:
+            self.stale |= {other for other in self.beside(self[id]) if id in self.names[other]}
+            self.remove(id)
+            del self.names[id]
+            self.new.discard(id)
+            self.stale.discard(id)
 
 
 def overlaps(
@@ -215,16 +231,6 @@ def meeting(repo: Repository, one: Change, other: Change) -> Iterator[tuple[Plac
             for span, there in theirs:
                 if ours[0] <= there[1] and there[0] <= ours[1]:
                     yield (path, ours), (path, span)
-    yield from _file_and_directory(one, other)
-    yield from ((ours, theirs) for theirs, ours in _file_and_directory(other, one))
-
-
-def _file_and_directory(one: Change, other: Change) -> Iterator[tuple[Place, Place]]:
-    """Yield each file of the one where the other has a directory."""
-    for path in sorted(one.changes.keys() & other.above if other.above else ()):
-        if one.changes[path][1] is not None:
-            below = next(new for new in sorted(other.changes) if new.startswith(f"{path}/"))
-            yield (path, None), (below, None)
 
 
 def _carried(repo: Repository, batch: Change, path: str, to: Change) -> list[tuple[Lines, Lines]]:
@@ -245,7 +251,7 @@ _MOST_PLACES = 4
 
 def warned(decisions: Sequence[Decision], session: Session) -> list[Decision]:
     """Return the decisions, each that proposes with a warning for each overlap."""
-    group, gone, made = Index(), set[str](), list[Decision]()
+    group, gone, made = Board(), set[str](), list[Decision]()
     for decision in decisions:
         if decision.state == "proposed" and decision.commit:
             group.add(decided(decision, session.repo))
@@ -270,13 +276,10 @@ def refresh(session: Session, ids: Collection[str] = (), most: int | None = None
     for id in sorted(waits.new):
         _compare(session.repo, waits, id)
     waits.new.clear()
-    todo = sorted((waits.stale | set(ids)) & waits.keys())
-    for start in range(0, len(todo), MOST_BATCHES):
-        if most is not None and start >= most:
-            return False
-        _renew(todo[start : start + MOST_BATCHES], waits, session)
-    waits.stale.clear()
-    return True
+    todo = sorted((waits.stale | set(ids)) & waits.keys())[:most]
+    _renew(todo, waits, session)
+    waits.stale.intersection_update(waits.keys() - set(todo))
+    return not waits.stale
 
 
 def _compare(repo: Repository, waits: Board, id: str) -> None:
@@ -373,40 +376,6 @@ def _message(ours: ChangedPlace, theirs: ChangedPlace, other: Change) -> str:
             f"{in_words(theirs.lines)} by {waits}"
         )
     return f"this change {ours.does} {ours.path}, and {waits}, {theirs.does} {theirs.path}"
-
-
-Named = dict[str, str | None]  # the commits of batches by their ids
-
-
-class Board(Index):
-    """The proposals that wait, each with those that its report names."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: dict[str, Named] = {}
-        self.new: set[str] = set()  # those that were not compared yet
-        self.stale: set[str] = set()  # those whose report may have to name others than it does
-
-    def renew(self, context: RepoContext, marks: Mapping[str, str]) -> None:
-        """Bring it up to date; `marks` are the commits by their ids."""
-        for id in [id for id, known in self.items() if marks.get(id) != known.commit]:
-            self.drop(id)
-        # One whose report is not there yet, or that was decided meanwhile, is looked at again.
-        for id in marks.keys() - self.keys():
-            report = context.queue.load(id)
-            if report and (change := reported(report, marks[id], context.repo)):
-                self.add(change)
-                self.names[id] = named(report.problems)
-                self.new.add(id)
-
-    def drop(self, id: str) -> None:
-        """Remove a batch that no longer waits, or waits with another commit."""
-        if id in self:
-            self.stale |= {other for other in self.beside(self[id]) if id in self.names[other]}
-            self.remove(id)
-            del self.names[id]
-            self.new.discard(id)
-            self.stale.discard(id)
 
 
 _boards: WeakKeyDictionary[Repository, Board] = WeakKeyDictionary()

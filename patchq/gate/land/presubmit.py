@@ -55,7 +55,7 @@ def take(decision: Decision, hook: str, fixed: Fixed, session: Session) -> Decis
     before, known = decision.state, decision.paths
     decision = judge.checked(decision, changes, session)
     if not decision.lands:
-        return _of_hook(decision, hook)
+        return decision
     decision = judge.choose_mode(decision, changes, session, known=known)
     if not decision.lands:
         return decision
@@ -113,18 +113,6 @@ def _changes(decision: Decision, fixed: Fixed, session: Session) -> tuple[FileCh
         else:
             changes[path] = FileChange(path, before, after, executable, link=was_link)
     return tuple(changes[path] for path in sorted(changes))
-
-
-def _of_hook(decision: Decision, hook: str) -> Decision:
-    """The refusal of a candidate for what a hook made of it: nothing in the response is wrong."""
-    hint = "nothing to correct in the response: have the hook looked after"
-    problems = (
-        replace(one, message=f"with what the hook {hook} changes, {one.message}", hint=hint)
-        if one.severity == "error"
-        else one
-        for one in decision.problems
-    )
-    return replace(decision, problems=tuple(problems))
 
 
 _PULSE_SECONDS = 1.0
@@ -299,19 +287,17 @@ def together(
         return [function(items[0])]
     with ThreadPoolExecutor(len(items)) as pool:
         futures = [pool.submit(function, item) for item in items]
-        running, failed = set(futures), False
+        running = set(futures)
         try:
-            while running and not failed:
-                done, running = wait(futures, _PULSE_SECONDS, return_when=FIRST_EXCEPTION)
-                failed = any(future.exception() for future in done)
+            while running:
+                done, running = wait(running, _PULSE_SECONDS, return_when=FIRST_EXCEPTION)
                 if pulse is not None:
                     pulse()
-        finally:
-            if running or failed:
-                on_error()
-    errors = [error for future in futures if (error := future.exception())]
-    if errors:
-        raise min(errors, key=lambda error: isinstance(error, Cancelled))
+                for future in done:
+                    future.result()
+        except BaseException:
+            on_error()
+            raise
     return [future.result() for future in futures]
 
 

@@ -25,7 +25,7 @@ from patchq.core.model.values import EditOutcome, Problem
 from patchq.gate.errors import Fault
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
-from patchq.gate.land import landing, presubmit, reports, running, worker
+from patchq.gate.land import presubmit, reports, running, worker
 from patchq.gate.land.presubmit import Search, Trial
 from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.context import flush
@@ -113,11 +113,7 @@ class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
                 id: Decided(session.queue.load(id) or one.report) for id, one in boards.items()
             }
         elif boards:
-            try:
-                done |= _landed(session, boards, watch, self.fail_fast)
-            except Fault as fault:
-                fault.hint = _with_accepted(session, boards, fault.hint)
-                raise
+            done |= _landed(session, boards, watch, self.fail_fast)
         results = [done[id] for id in order if id in done]
         own = next((one for one in results if one.report.id == self.id), results[-1])
         return replace(own, others=tuple(one for one in results if one is not own))
@@ -213,15 +209,6 @@ def _landed(
         for id, before in boards.items()
         if (decided := ended.get(id) or elsewhere(session, id))
     }
-
-
-def _with_accepted(session: Session, boards: Collection[str], hint: str | None) -> str | None:
-    """Return the hint of a fault, with those of `boards` that stay accepted."""
-    marked = set(boarded(session))
-    if not (stay := " ".join(id for id in boards if id in marked)):
-        return hint
-    undo = f"the acceptance stays: `patchq accept --undo {stay}` takes it back"
-    return f"{hint}; {undo}" if hint else undo
 
 
 def elsewhere(session: Session, id: str) -> Decided | None:
@@ -408,16 +395,19 @@ class Train:
         with reports.locked(session):
             if not all(map(self._is_as_before, members)):
                 return False
-            if session.hooks.joined:
-                self._keep_runs(members)
             go = [
                 BranchMove(records.branch(one.id), one.branch, None, one.decision.log, who)
                 for one in members
             ]
             through = [(one.decision.commit, one.decision.log) for one in members[:-1]]
-            if not landing.move_target(
-                session, self.target, first.tip, last.commit, last.log, go, through
-            ):
+            backup = session.config.worktree.backup
+            move = BranchMove(
+                self.target, first.tip, last.commit, last.log, who, through=through, backup=backup
+            )
+            moved, *_ = session.branches.land([move, *go] if session.branches.remote else [move])
+            if moved.fault is not None:
+                raise moved.fault
+            if not (moved.made or moved.landed):
                 return False
         flush(session)
         for one in members:
@@ -430,15 +420,6 @@ class Train:
     def _is_as_before(self, member: Member) -> bool:
         boarded = self.session.repo.ref_target(records.BOARDED + member.id)
         return bool(boarded) and reports.is_as_before(self.session, member.id, member.branch)
-
-    def _keep_runs(self, members: Sequence[Member]) -> None:
-        """Put the hooks' runs into the reports, where they are found after a crash."""
-        for one in members:
-            if report := self.session.queue.load(one.id):
-                runs = {(run.id, run.tree): run for run in (*report.hooks, *one.decision.hooks)}
-                hooks = list(runs.values())
-                reports.put(self.session, document.with_state(report, "proposed", hooks=hooks))
-        self.session.queue.sync()
 
     def _leave_out(self, report: CommittedReport, problems: tuple[Problem, ...]) -> None:
         from_hooks = [problem for problem in problems if problem.code.startswith("hook.")]

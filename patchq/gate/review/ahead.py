@@ -22,7 +22,7 @@ from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.merges import fork_of
 from patchq.gate.git.repository import Repository
 from patchq.gate.intake import branches
-from patchq.gate.land.overlaps import Blobs, Change, ChangedPlace, Index, board, overlaps
+from patchq.gate.land.overlaps import Blobs, Board, Change, ChangedPlace, board, overlaps
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import Session
 
@@ -55,7 +55,7 @@ def ahead(context: Session) -> dict[str, Any]:
         for place in places[:MOST]:
             with suppress(Fault, OSError):  # whose commits cannot be read
                 works += _work(context, tip or "", place)
-        waits, others = board(context), Index()
+        waits, others = board(context), Board()
         for work in works:
             others.add(work.change)
         rows = []

@@ -87,10 +87,6 @@ class Discard(Struct, frozen=True, tag_field="verb", tag="discard"):
         branch = session.branches.tip(name)
         if self.seen not in (None, branch):
             return Decided(report, (unseen(id),))
-        if branch and session.branches.checkouts(name):
-            raise UsageError(
-                f"{name} is checked out", "check out another branch there, then discard again"
-            )
         made = reports.close(session, report, "discarded", branch, self.why or "", reason=reason)
         overlaps.refresh(session, overlaps.named(report.problems))
         if above := overlaps.board(session).above([id]):
@@ -119,8 +115,6 @@ def proposal(session: Session, id: str) -> CommittedReport:
 def waits(session: Session, id: str) -> CommittedReport:
     """Return the proposal's report; `UsageError` where it does not wait."""
     report = session.queue.load(id)
-    if report is None and (past := session.queue.past(id)):
-        raise UsageError(f"change {id} does not wait for review: it is {past.state}")
     if report is None:
         raise history.unknown(session, id)
     sighting = history.observe(session, report)
@@ -145,12 +139,9 @@ def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[byt
     if state in LANDED:
         cure = now.note or f"to take it back first: patchq revert {id}"
         raise UsageError(f"change {id} has landed: it is {state}", cure)
-    if state == "duplicate":
-        raise UsageError(
-            f"change {id} is a duplicate: there is nothing to try again", f"see `patchq show {id}`"
-        )
-    if state == "held" and not worker.waits_for_mending(report):
-        raise UsageError(f"change {id} is held, and goes on by itself", f"see `patchq show {id}`")
+    if state == "duplicate" or (state == "held" and not worker.waits_for_mending(report)):
+        message = f"change {id} is {state}: there is nothing to try again"
+        raise UsageError(message, f"see `patchq show {id}`")
     body = session.queue.body(id)
     if body is None:
         raise UsageError(

@@ -148,7 +148,5 @@ def _refused(fault: Fault) -> Mapping[str, Any]:
 def answered(answer: Mapping[str, Any]) -> ErrandDone:
     """Return the result in the answer, or raise its fault."""
     if fault := answer.get("fault"):
-        if fault["code"] == UsageError.code:
-            raise UsageError(fault["message"], fault["hint"])
         raise FarFault(fault)
     return convert(answer, ErrandDone)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from patchq.core.model.values import Base, EditOutcome, Problem, StandsOn
+from patchq.core.model.values import Base, EditOutcome, Problem
 from patchq.core.text import unified
 from patchq.gate.git import records
 from patchq.gate.git.objects import as_changes
@@ -49,7 +49,8 @@ def reports(context: RepoContext, ids: Iterable[str]) -> dict[str, tuple[Report,
     Git has more of a batch, the register of ids the rest.
     """
     names = set(ids)
-    found = {it.id: (it, FROM_GIT_NOTE) for it in _reports(context, history.find(context, names))}
+    traces = history.find(context, names)
+    found = {it.id: (_report(context, it), FROM_GIT_NOTE) for it in traces}
     for id in names - found.keys():
         if past := context.queue.past(id):
             found[id] = _partial_report(context, id, past)
@@ -75,11 +76,9 @@ def missing(context: RepoContext, known: Iterable[str]) -> list[Report]:
     names = (history.ids(context.repo) | history.landed_commits(context).keys()) - set(known)
     if not names:
         return []
-    # By their commits' times; those of one second by their order in the history.
-    rank = {id: -number for number, id in enumerate(history.landed_commits(context))}
     found = history.find(context, names)
-    found.sort(key=lambda it: (context.repo.time(it.commit), rank.get(it.id, 1)), reverse=True)
-    return _reports(context, found)
+    found.sort(key=lambda it: context.repo.time(it.commit), reverse=True)
+    return [_report(context, trace) for trace in found]
 
 
 def remember(context: RepoContext, landed: Mapping[str, str]) -> None:
@@ -95,18 +94,14 @@ def _source(trailers: Mapping[str, list[str]]) -> str:
     return _first(trailers, "Patchq-Source").removeprefix("sha256:")
 
 
-def _reports(context: RepoContext, batches: list[Trace]) -> list[Report]:
-    targets = _targets(context, {batch.commit for batch in batches if batch.state != "proposed"})
-    return [_report(context, batch, targets.get(batch.commit)) for batch in batches]
-
-
-def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
+def _report(context: RepoContext, batch: Trace) -> Report:
     repo, commit, note = context.repo, batch.commit, batch.note
     trailers = history.trailers(repo, commit)
     parent = next(iter(repo.parents(commit)), None)
     changes = repo.changes(parent, commit) if parent else {}
     agent, _, model = _first(trailers, "Assisted-by").partition(":")
     base = _first(trailers, "Patchq-Base") or parent or commit
+    target = None if context.config.targets else context.target or None
     # What git does not know is null.
     made = document.to_json(
         Report(
@@ -117,7 +112,7 @@ def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
             model=(note and note.model) or model or None,
             message=subject(repo.message(commit)),
             mode=note.mode if note else None,
-            target=(note and note.target) or target or context.target or None,
+            target=(note and note.target) or target,
             base=Base(base, None),
             commit=commit,
             tree=repo.tree(commit).root,
@@ -140,7 +135,6 @@ def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
         made,
         batch.state,
         branch=records.branch(batch.id) if waits else None,
-        stands_on=_stands_on(context, parent, made.target) if waits else None,
         duplicate_of=note.by if note else None,
         reason=note.reason if note and batch.state == "discarded" else None,
         decided=_decided(context, batch.id, note),
@@ -154,37 +148,12 @@ def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
     return comments.with_review(repo, asked, review) if waits_for_its_agent(asked) else asked
 
 
-def _stands_on(context: RepoContext, parent: str | None, target: str | None) -> StandsOn | None:
-    tip = context.branches.tip(target) if target else None
-    if parent is None or tip is None or context.repo.is_ancestor(parent, tip):
-        return None
-    below = _first(history.trailers(context.repo, parent), "Patchq-Batch")
-    return StandsOn(below, parent) if below else None
-
-
 def _decided(context: RepoContext, id: str, note: Note | None) -> Moment | None:
     with suppress(ValueError):
         if note and note.time:
             return document.moment(datetime.fromisoformat(note.time).timestamp())
     past = context.queue.past(id)
     return document.moment(past.at) if past else None
-
-
-def _targets(context: RepoContext, commits: set[str]) -> dict[str, str]:
-    """Return the target branch of each commit.
-
-    That is the configured target, or another branch that may be one.
-    """
-    found: dict[str, str] = {}
-    targets = history.targets(context) if commits else ()  # some ref may be unreadable
-    before = None
-    for name in sorted(targets, key=lambda name: name != context.target):
-        tip = context.branches.tip(name)
-        for commit in context.repo.commits(tip, before) if tip else ():
-            if commit.oid in commits:
-                found.setdefault(commit.oid, name)
-        before = tip
-    return found
 
 
 def _first(trailers: Mapping[str, list[str]], key: str) -> str:

@@ -263,7 +263,7 @@ def _step(report: CommittedReport, session: Session) -> _Step | None:
             same = before == ((decision.tip,), decision.tree)
             commit = branch if same else decision.commit
             updated = _made_again(report, decision, commit)
-        elif decision and decision.state == "held" and not _lost(decision):
+        elif decision and decision.state == "held" and not decision.problems[-1].conflicts_with:
             return None  # a work tree rebases the target, which moves again soon; or no signature
         elif decision:
             stays = _stays(report, footing, decision)
@@ -403,10 +403,6 @@ def _log(step: _Step) -> str:
 _MOVED = "target.moved"
 
 
-def _lost(decision: Decision) -> Problem | None:
-    return next((p for p in decision.problems if p.code == "depends.failed"), None)
-
-
 def _knows(report: Report, footing: Stack) -> bool:
     start = _since(report, footing)
     return any(p.code == _MOVED and p.message.startswith(start) for p in report.problems)
@@ -426,28 +422,14 @@ def _since(report: Report, footing: Stack) -> str:
 
 def _stays(report: Report, footing: Stack, decision: Decision) -> Problem:
     id, start = report.id, _since(report, footing)
-    if decision.state == "duplicate":
-        return Problem(
-            _MOVED,
-            start + "all that it changes is there already",
-            f"nothing is left to land: `patchq discard {id}`",
-            severity="warning",
-        )
-    error = _lost(decision) or decision.errors[0]
-    hint = f"`patchq discard {id}`, or send it again with `retries: {id}` without what is gone"
+    error = Problem("match.identical", "nothing is left to land")
+    if decision.state != "duplicate":
+        error = errors_of(decision)[0]
+    hint = f"`patchq retry {id}` decides on its response anew, `patchq discard {id}` ends it"
     if footing.commit:
-        hint = (
-            f"send it again with `retries: {id}` and `base: {footing.commit[:12]}`, made on "
-            f"{_place(report, footing)} as it is now; or `patchq retry {id}`, which decides on its "
-            "response anew"
-        )
-    return replace(
-        error,
-        code=_MOVED,
-        message=f"{start}{error.code}: {error.message}",
-        hint=hint,
-        severity="warning",
-    )
+        hint += f"; or send it again with `retries: {id}` and `base: {footing.commit[:12]}`"
+    message = f"{start}{error.code}: {error.message}"
+    return replace(error, code=_MOVED, message=message, hint=hint, severity="warning")
 
 
 def _checked_out(report: Report, footing: Stack, where: Path) -> Problem:

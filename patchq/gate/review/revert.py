@@ -26,7 +26,7 @@ from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.report import document
 from patchq.gate.report.message import subject
-from patchq.gate.report.schema import LANDED, WAITING, CommittedReport, Report, has_commit
+from patchq.gate.report.schema import LANDED, CommittedReport, Report, has_commit
 from patchq.gate.review import from_git, restack
 from patchq.gate.review.candidates import obstacles
 from patchq.gate.review.decide import Decided, Discard
@@ -80,20 +80,9 @@ def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
     session.branches.refresh()
     report, _ = from_git.find(session, id)
     sighting = history.observe(session, report)
-    if sighting.state == "duplicate" and report.duplicate_of:
-        other = report.duplicate_of
-        raise UsageError(f"change {id} is a duplicate of {other}", f"patchq revert {other}")
-    if sighting.state == "reverted":
-        by = report.duplicate_of
-        raise UsageError(
-            f"change {id} was reverted already",
-            f"to have it again: patchq {f'revert {by}' if by else f'retry {id}'}",
-        )
     if sighting.state not in LANDED or not has_commit(report):
-        raise UsageError(
-            f"change {id} has not landed: it is {sighting.state}",
-            f"patchq discard {id}" if sighting.state in WAITING else None,
-        )
+        message = f"change {id} has not landed: it is {sighting.state}"
+        raise UsageError(message, f"see `patchq show {id}`")
     if report.state != sighting.state:  # a person merged it by git, and it is not yet noted
         reports.reconcile(session, [id])
         updated = session.queue.load(id)
@@ -108,19 +97,11 @@ def _on_target(session: Session, report: CommittedReport) -> str:
         raise UsageError(f"the branch {target} is gone")
     commit = history.landing(report, repo, tip)
     if commit is None:
-        now = taken_back.examine(session, report)
-        raise UsageError(
-            f"change {id} is not in the history of {target} any more",
-            f"to have it again: patchq retry {id}" if now.state == "reverted" else now.note,
-        )
-    undone = taken_back.undone_by(repo, commit, tip)
-    if undone is not None:
-        by = next(iter(history.trailers(repo, undone).get("Patchq-Batch", [])), None)
-        _mark(session, report, by, undone)
-        raise UsageError(
-            f"change {id} was reverted already, by commit {undone[:12]}",
-            f"to have it again: patchq retry {id}",
-        )
+        message = f"change {id} is not in the history of {target} any more"
+        raise UsageError(message, f"to have it again: patchq retry {id}")
+    if undone := taken_back.undone_by(repo, commit, tip):
+        message = f"change {id} was reverted already, by commit {undone[:12]}"
+        raise UsageError(message, f"to have it again: patchq retry {id}")
     return commit
 
 
@@ -158,8 +139,8 @@ def _for_what_was_there(session: Session) -> Session:
     return replace(session, config=replace(config, **relaxed))
 
 
-def _mark(session: Session, report: Report, by: str | None, commit: str) -> Report:
-    reason = f"reverted by {by or 'hand'}, commit {commit}"
+def _mark(session: Session, report: Report, by: str, commit: str) -> Report:
+    reason = f"reverted by {by}, commit {commit}"
     if session.queue.load(report.id):
         return reports.rewrite(session, report, "reverted", reason, duplicate_of=by)
     updated = document.with_state(report, "reverted", duplicate_of=by, reason=reason or None)

@@ -87,7 +87,7 @@ def risk(report: Report, behind: int | None = None, landings: int = 0) -> Risk:
         *_edits(report),
         *_corrections(report),
         *_size(report),
-        *_base(report, behind),
+        *_age(behind or 0),
         *_checks(report, landings),
     ]
     found.sort(key=lambda reason: -LEVELS.index(reason.level))
@@ -165,8 +165,6 @@ def _corrections(report: Report) -> Iterator[Reason]:
 _MANY_GONE = 5
 _LARGE_LINES, _HUGE_LINES = 200, 1000
 _LARGE_FILES, _HUGE_FILES = 10, 50
-_MOSTLY = 3
-_SOME_LINES = 50
 
 
 def _size(report: Report) -> Iterator[Reason]:
@@ -178,18 +176,13 @@ def _size(report: Report) -> Iterator[Reason]:
     if lines >= _LARGE_LINES or files >= _LARGE_FILES:
         level: Level = "high" if lines >= _HUGE_LINES or files >= _HUGE_FILES else "medium"
         yield Reason("size", level, f"it changes {lines} lines in {_files(files)}")
-    if deleted >= _SOME_LINES and deleted >= _MOSTLY * added:
-        yield Reason("deletions", "medium", f"it deletes {deleted} lines, and adds {added}")
 
 
 _OLD_BASE, _VERY_OLD_BASE = 20, 200
 
 
-def _base(report: Report, behind: int | None) -> Iterator[Reason]:
-    base = report.base
-    if base and base.how == "inferred":
-        yield Reason("base", "medium", "its base was inferred from what it quotes")
-    if behind is not None and behind >= _OLD_BASE:
+def _age(behind: int) -> Iterator[Reason]:
+    if behind >= _OLD_BASE:
         level: Level = "high" if behind >= _VERY_OLD_BASE else "medium"
         yield Reason("age", level, f"its target has {behind} commits that its base has not")
 

@@ -75,7 +75,6 @@ COLLISIONS = {
     "edit and deletion": (change(5, 5), DELETE, WHOLE, WHOLE),
     "two deletions": (DELETE, v4a("*** Delete File: a.txt") + "twice\n", WHOLE, WHOLE),
     "two creations": (MAKE, block("new/x.txt", "", "other\n"), *[("new/x.txt", None)] * 2),
-    "file and directory": (block("new", "", "made\n"), MAKE, ("new", None), ("new/x.txt", None)),
     "rename and edit": (RENAME, change(15, 15), WHOLE, WHOLE),
 }
 

@@ -103,8 +103,8 @@ def test_what_stands_is_not_tried_again(repo: Path) -> None:
     run(repo, "waits.md", "---\ndepends_on: [nobody]\n---\n" + LATER)
     said = {id: patchq("retry", id, cwd=repo, code=2).err for id in ("x", "again", "waits", "no")}
     assert "patchq revert x" in said["x"]
-    assert "is a duplicate" in said["again"]
-    assert "goes on by itself" in said["waits"]
+    assert "is duplicate: there is nothing to try again" in said["again"]
+    assert "waits is held" in said["waits"]
     assert "no change no" in said["no"]
     patchq("revert", "x", cwd=repo)
     assert patchq("retry", "x", cwd=repo).out.startswith("applied    x-2 ")

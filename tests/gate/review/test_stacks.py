@@ -189,7 +189,7 @@ def test_a_person_amends_the_lower_one(two: Path) -> None:
     assert (two / "b.txt").read_text() == "mine\n"
 
 
-@pytest.mark.parametrize("how", ["merge", "ff", "squash", "squash with trailers", "rebase"])
+@pytest.mark.parametrize("how", ["merge", "ff", "rebase"])
 def test_the_top_merged_by_hand_takes_those_below(two: Path, how: str) -> None:
     commit_files(two, {"b.txt": "moved\n"})
     if how == "ff":
@@ -197,17 +197,11 @@ def test_the_top_merged_by_hand_takes_those_below(two: Path, how: str) -> None:
         git("merge", "-q", "--ff-only", "patchq/b", cwd=two)
     elif how == "merge":
         git("merge", "-q", "--no-edit", "patchq/b", cwd=two)
-    elif how == "rebase":
+    else:
         git("checkout", "-q", "--detach", "patchq/b", cwd=two)
         git("rebase", "-q", "main", cwd=two)
         git("update-ref", "refs/heads/main", "HEAD", cwd=two)
         git("checkout", "-q", "main", cwd=two)
-    else:
-        git("merge", "-q", "--squash", "patchq/b", cwd=two)
-        message = "Five\n"
-        if "trailers" in how:
-            message = git("log", "-1", "--format=%B", "patchq/b", cwd=two)
-        git("commit", "-q", "-m", message, cwd=two)
     patchq("run", cwd=two)
     assert states(two, "a", "b") == ["accepted", "accepted"]
     assert git("for-each-ref", "refs/patchq/waiting", "refs/heads/patchq", cwd=two) == ""
