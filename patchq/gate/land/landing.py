@@ -224,6 +224,17 @@ def _mark(made: Sequence[_Row], done: Sequence[Publication], session: Session) -
             refs.move(session.repo, mark, None, value, decision.log, who)
 
 
+def move_target(session: Session, move: BranchMove, along: Sequence[BranchMove]) -> bool:
+    """Move a branch; on a remote, `along` is made with it, or none is.
+
+    False when the branch, or a work tree on it, is not as it was.  Raises what else is wrong.
+    """
+    moved, *_ = session.branches.land([move, *along] if session.branches.remote else [move])
+    if moved.fault is not None:
+        raise moved.fault
+    return moved.made or bool(moved.landed)
+
+
 # Called with each report once it is there; a batch that goes on waiting is not reported again.
 Tell = Callable[[Report], None]
 

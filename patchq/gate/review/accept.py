@@ -25,7 +25,7 @@ from patchq.core.model.values import EditOutcome, Problem
 from patchq.gate.errors import Fault
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
-from patchq.gate.land import presubmit, reports, running, worker
+from patchq.gate.land import landing, presubmit, reports, running, worker
 from patchq.gate.land.presubmit import Search, Trial
 from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.context import flush
@@ -404,10 +404,7 @@ class Train:
             move = BranchMove(
                 self.target, first.tip, last.commit, last.log, who, through=through, backup=backup
             )
-            moved, *_ = session.branches.land([move, *go] if session.branches.remote else [move])
-            if moved.fault is not None:
-                raise moved.fault
-            if not (moved.made or moved.landed):
+            if not landing.move_target(session, move, go):
                 return False
         flush(session)
         for one in members:
