@@ -139,7 +139,7 @@ def amend(gate: Path) -> None:
         (merge, "accepted", None),
         (squash, "accepted", None),
         (delete, "discarded", None),
-        (amend, "proposed", "target.moved"),
+        (amend, "proposed", None),
     ],
 )
 def test_what_people_do_on_the_remote_is_noticed(

@@ -108,7 +108,7 @@ def test_proposal_that_is_checked_out_out_of_sight_keeps_its_branch(repo: Path) 
     linked = repo.parent / "linked"
     git("checkout", "-q", "patchq/x", cwd=linked)
     hide(linked)
-    assert "checked out" in patchq("discard", "x", cwd=repo, code=2).err
+    patchq("discard", "x", cwd=repo)
     assert tip(repo, "patchq/x")
 
 
