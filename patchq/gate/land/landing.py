@@ -386,7 +386,7 @@ def _moved_to(report: Report, session: Session) -> str | None:
 
 
 def _was_on_a_branch(repo: Repository, commit: str, names: Sequence[str]) -> bool:
-    """Return True if a branch holds the commit, or a reflog shows that one had it.
+    """Return True if a branch holds the commit, or held it once.
 
     Reflogs are those of HEADs, and of the branches with these names.
     """

@@ -179,7 +179,7 @@ def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Repo
     for report in list(history.waiting(session, ids)):
         id = report.id
         if session.repo.ref_target(records.WAITING + id) is None:
-            continue  # it ended with one that stands on it
+            continue  # it ended meanwhile
         sighting = history.observe(session, report)
         if sighting.state == "proposed":
             if waits_for_its_agent(report):  # a crash may have come before its note

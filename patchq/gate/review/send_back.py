@@ -257,8 +257,8 @@ def _checked(
         flaws += [f"comment {number}: {flaw}" for flaw in _flaws(session, report, entry, shown)]
         made.append(entry)
     if flaws:
-        told = "\n".join(["the comments cannot be taken:", *flaws[:_MOST_FLAWS]])
-        raise UsageError(told, "nothing was sent")
+        message = "\n".join(["the comments cannot be taken:", *flaws[:_MOST_FLAWS]])
+        raise UsageError(message, "nothing was sent")
     return made
 
 
