@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from patchq.gate.config import config_file
 from patchq.gate.errors import UsageError
 from patchq.gate.intake import git_hooks
 from patchq.gate.report import document
-from patchq.gate.service.check import Finding
 
 # ---------------------------------------------------------------- init
 
@@ -172,17 +171,15 @@ def _list(args: Namespace, gate: Gate) -> int:
 
 
 def _hook_lines(answer: dict[str, Any]) -> Iterator[str]:
-    yield "In the configuration, as `run: patchq:NAME`:"
-    for hook in answer["hooks"]:
-        yield _hook_line(hook, hook["enabled"])
-    yield "In git's own places, by `patchq hooks install --git`:"
-    for hook in answer["git"]:
-        yield _hook_line(hook, hook["state"] == "installed")
+    for title, hooks, state in (
+        ("In the configuration, as `run: patchq:NAME`:", answer["hooks"], "enabled"),
+        ("In git's own places, by `patchq hooks install --git`:", answer["git"], "state"),
+    ):
+        yield title
+        for hook in hooks:
+            works = hook[state] in (True, "installed")
+            yield f"  {'on ' if works else 'off'}  {hook['name']:<20}  {hook['does']}"
     yield f"In {Path(answer['hooks'][0]['path']).parent}"
-
-
-def _hook_line(hook: dict[str, Any], works: bool) -> str:
-    return f"  {'on ' if works else 'off'}  {hook['name']:<20}  {hook['does']}"
 
 
 def _install(args: Namespace, gate: Gate) -> int:
@@ -290,15 +287,17 @@ def doctor(args: Namespace) -> int:
         rows = [
             {"what": f.what, "level": f.level, "message": f.message, "cure": f.cure} for f in shown
         ]
-        output.emit(args, {"ok": not wrong, "findings": rows}, *_finding_lines(shown))
+        lines = (
+            _found(_WORDS[f.level], f.what, f.message, "" if f.level == "ok" else f.cure)
+            for f in shown
+        )
+        output.emit(args, {"ok": not wrong, "findings": rows}, *lines)
     return 1 if wrong else 0
 
 
-def _finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
-    for finding in findings:
-        yield visible(f"{_WORDS[finding.level]:<7} {finding.what:<19} {finding.message}")
-        if finding.cure and finding.level != "ok":
-            yield visible(f"{'':<27} -> {finding.cure}")
+def _found(word: str, what: str, message: str, cure: str | None) -> str:
+    line = visible(f"{word:<8} {what:<19} {message}")
+    return f"{line}\n{'':<28} -> {visible(cure)}" if cure else line
 
 
 # ---------------------------------------------------------------- fsck
@@ -316,7 +315,7 @@ def fsck(args: Namespace) -> int:
     found = [*aside, *check(session)]
     left = repair(session) if args.repair else found
     damaged = {finding.key for finding in left}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "kind": finding.what,
             "where": visible(finding.where),
@@ -326,18 +325,15 @@ def fsck(args: Namespace) -> int:
         }
         for finding in {finding.key: finding for finding in [*found, *left]}.values()
     ]
-    output.emit(args, {"ok": not left, "damage": rows}, *_damage_lines(rows))
+    lines = [
+        _found("repaired", row["kind"], f"{row['where']}: {row['message']}", "")
+        if row["repaired"]
+        else _found("DAMAGED", row["kind"], f"{row['where']}: {row['message']}", row["cure"])
+        for row in rows
+    ]
+    answer = {"ok": not left, "damage": rows}
+    output.emit(args, answer, *(lines or ["queue and repository agree"]))
     return 1 if left else 0
-
-
-def _damage_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    for row in rows:
-        word = "repaired" if row["repaired"] else "DAMAGED"
-        yield visible(f"{word:<8} {row['kind']:<16} {row['where']}: {row['message']}")
-        if not row["repaired"] and row["cure"]:
-            yield visible(f"{'':<25} -> {row['cure']}")
-    if not rows:
-        yield "queue and repository agree"
 
 
 # ---------------------------------------------------------------- backup

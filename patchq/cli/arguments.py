@@ -99,12 +99,6 @@ def event_id(text: str) -> str:
     return text.zfill(16)
 
 
-def words(text: str) -> str:
-    if not text.strip():
-        raise ArgumentTypeError("expected words, got none")
-    return text.strip()
-
-
 def edit_ids(text: str) -> frozenset[str]:
     return frozenset(part.strip() for part in text.split(",") if part.strip())
 

@@ -134,7 +134,6 @@ ARGUMENTS: Table = {
             "-m",
             "--message",
             metavar="WHY",
-            type=arguments.words,
             help="the reason, which its agent sees",
         ),
     ),

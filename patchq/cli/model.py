@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import asdict
 
 from patchq.cli import arguments, opening, output
-from patchq.cli.arguments import Argument, Table, positive, read_response
+from patchq.cli.arguments import Argument, Table, positive
 from patchq.core.formats.registry import FORMATS
 from patchq.core.model.names import REQUEST, batch_id
 from patchq.core.resolve.anchors import ranked
@@ -30,13 +30,6 @@ _REQUEST = (
     Argument(
         "--line", metavar="[FILE:]N", action="append", default=[], help="where the change is to be"
     ),
-    Argument(
-        "--reach",
-        metavar="N",
-        type=positive,
-        help="show N lines before and behind --line, and no others",
-    ),
-    Argument("--reference", metavar="PATCH", help="a patch that shows what is meant (- for stdin)"),
     Argument("--test", metavar="FILE", action="append", default=[], help="to show, too"),
     Argument("--target", metavar="B", help="the branch that the change is for"),
     Argument("--base", metavar="C", help="show the files as of this commit"),
@@ -96,14 +89,9 @@ def question(args: Namespace, workdir: Path | None) -> Request:
         if path not in files:
             raise UsageError(f"--line {place}: {name} is not one of the files", "name it as a FILE")
         lines[path] = int(number)
-    if args.reach is not None and not lines:
-        raise UsageError("--reach: from which line?", "say --line FILE:N, too")
     return Request(
         files=tuple(
-            RequestedFile(
-                path=path, line=lines.get(path), reach=args.reach if path in lines else None
-            )
-            for path in dict.fromkeys(files)
+            RequestedFile(path=path, line=lines.get(path)) for path in dict.fromkeys(files)
         ),
         task=args.task,
         form=args.form,
@@ -111,17 +99,7 @@ def question(args: Namespace, workdir: Path | None) -> Request:
         target=args.target,
         base=args.base,
         tests=tuple(_path(name, args, workdir) for name in args.test),
-        reference=_reference(args.reference) if args.reference else "",
     )
-
-
-def _reference(name: str) -> str:
-    data, _ = read_response(name)
-    try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        message = f"--reference {name}: not UTF-8 text (byte {error.start})"
-        raise UsageError(message, "send the patch as UTF-8") from None
 
 
 def _path(name: str, args: Namespace, workdir: Path | None) -> str:

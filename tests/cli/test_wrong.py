@@ -29,7 +29,7 @@ RIGHT = {
 }  # fmt: skip
 """Each verb with words that it takes."""
 
-TOO_MUCH = {"prompt": "--reach much", "ask": "--reach much"}
+TOO_MUCH = {"prompt": "--line much", "ask": "--line much"}
 """For verbs that take any number of files."""
 
 SLIPS = {

@@ -14,7 +14,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Any, TypeVar
 
 from msgspec import Struct, convert, to_builtins
@@ -266,34 +266,24 @@ def fitted(report: Report) -> Report:
     value = plain(report)
     if len(json.dumps(value)) <= _SMALL:
         return report
-    retry, lists = value["retry"], {key: _listed(value[key], key) for key in _ROOM}
-    prompt = retry["prompt"] and _cut(retry["prompt"], _ROOM_FOR_PROMPT)
-    small = {**value, **lists, "diff": "", "retry": {**retry, "prompt": prompt}}
-    room = MAX_BYTES - len(_dumps(small).encode())
-    return convert({**small, "diff": _cut(value["diff"], room)}, Report)
-
-
-def _listed(entries: Sequence[dict[str, Any]], key: str) -> list[dict[str, Any]]:
-    """The first of a part's entries, as many as its room holds; the last one says what is cut."""
-    room, says = _ROOM[key]
-    kept = _head(entries, room)
-    if len(kept) < len(entries):
-        mark = f"(… {len(entries) - len(kept)} more {key} are left out here)"
-        kept[-1] = {**kept[-1], says: f"{kept[-1][says] or ''} {mark}".lstrip()}
-    return kept
+    for key, (room, says) in _ROOM.items():
+        kept = _head(value[key], room)
+        if left := len(value[key]) - len(kept):
+            mark = f"(… {left} more {key} are left out here)"
+            kept[-1] = {**kept[-1], says: f"{kept[-1][says] or ''} {mark}".lstrip()}
+        value[key] = kept
+    prompt, diff = value["retry"]["prompt"], value["diff"]
+    value["retry"]["prompt"] = prompt and _cut(prompt, _ROOM_FOR_PROMPT)
+    value["diff"] = ""
+    value["diff"] = _cut(diff, MAX_BYTES - len(_dumps(value).encode()))
+    return convert(value, Report)
 
 
 def _head(entries: Sequence[T], room: int) -> list[T]:
-    """Return the first entries that fit into `room` bytes, at least one.
-
-    If some do not fit, room for a mark is left.
-    """
-    used = list[int]()
-    for total in accumulate(_size(entry) + _ROOM_BETWEEN for entry in entries):
-        used.append(total)
-        if total > room:  # of thousands of entries only those that fit are measured
-            return list(entries[: max(1, bisect_right(used, room - _ROOM_FOR_MARK))])
-    return list(entries)
+    """Return the first entries that fit into `room` bytes, at least one."""
+    totals = accumulate(_size(entry) + _ROOM_BETWEEN for entry in entries)
+    fits = sum(1 for _ in takewhile(lambda total: total <= room - _ROOM_FOR_MARK, totals))
+    return list(entries[: max(1, fits)])
 
 
 def _cut(text: str, room: int) -> str:
@@ -301,11 +291,10 @@ def _cut(text: str, room: int) -> str:
 
     A mark says how much was cut.
     """
-    head = text[: max(0, room)]
-    if len(head) == len(text) and _size(text) <= room:
+    if _size(text) <= room:
         return text
-    ends = range(len(head))
-    end = bisect_right(ends, room - _ROOM_FOR_MARK, key=lambda end: _size(head[:end]))
+    head = text[: max(0, room)]
+    end = bisect_right(range(len(head)), room - _ROOM_FOR_MARK, key=lambda end: _size(head[:end]))
     kept = head[: head.rfind("\n", 0, end) + 1]
     return f"{kept}… {len(text) - len(kept)} more characters are left out here\n"
 

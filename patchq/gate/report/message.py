@@ -160,9 +160,6 @@ def _trailer_block(header: Header, id: str, source: Source, base: str, digest: s
 
 def _clean(text: str) -> str:
     """Text of the response, made harmless; no blank lines at its edges, never two in a row."""
-    if text.isascii() and text.isprintable():  # one line, and nothing that is not seen
-        line = text.rstrip()
-        return f"> {line}" if _ACTED_UPON.match(line) else line
     text = _TERMINAL.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     text = HIDDEN.sub(lambda m: m[0] if m[0] in "\n\t" else "", text)
     lines = [line.rstrip() for line in text.split("\n")]
@@ -177,12 +174,9 @@ def _line(text: str, limit: int) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    """The text, or what fits into `limit` bytes of it with a mark: whole lines if that is at least
-    half, else whole words."""
+    """Return the text, or the words that fit into `limit` bytes of it, with a mark."""
     data = text.encode()
     if len(data) <= limit:
         return text
     kept = data[: max(0, limit - len(_MARK.encode()))].decode("utf-8", "ignore")
-    edges = (kept.rfind(edge) for edge in "\n ")
-    end = next((edge for edge in edges if edge > len(kept) // 2), len(kept))
-    return kept[:end].rstrip() + _MARK
+    return (kept.rpartition(" ")[0] or kept).rstrip() + _MARK
