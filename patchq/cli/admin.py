@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from patchq.cli import arguments, command, opening, output
+from patchq.cli import arguments, command, output
 from patchq.cli.arguments import Argument, Table
 from patchq.core.text.quote import visible
 from patchq.gate.api import Gate
@@ -95,18 +95,18 @@ ARGUMENTS: Table = {
 
 
 def init(args: Namespace) -> int:
-    location = opening.gate(args).location
+    location = output.gate(args).location
     found = location.rules()
     queue, path = location.home / found.config.queue.path, location.draft
     answer = {"queue": str(queue), "config": str(path), "home": found.home and str(found.home)}
-    return output.emit(args, answer, *opening.gate(args).make(found.config))
+    return output.emit(args, answer, *output.gate(args).make(found.config))
 
 
 def make_missing(args: Namespace, location: Location) -> None:
     """Make the queue if there is none, and print what was made."""
     config = location.rules().config
     if not (location.home / config.queue.path).is_dir():
-        for line in opening.gate(args).make(config):
+        for line in output.gate(args).make(config):
             output.notice(args, line)
 
 
@@ -136,7 +136,7 @@ def config(args: Namespace) -> int:
         print(json.dumps(config_file.json_schema(), indent=2))
     else:
         args.config = args.file or args.config
-        location = opening.gate(args).location
+        location = output.gate(args).location
         found = location.rules()
         from patchq.gate.service.check.doctor import flaws
 
@@ -151,7 +151,7 @@ def config(args: Namespace) -> int:
             },
             f"{found.title}: ok",
         )
-        opening.gate(args).notice_difference(found)
+        output.gate(args).notice_difference(found)
     return 0
 
 
@@ -162,7 +162,7 @@ _MOST_REFUSALS = 20  # refusals that one check tells
 
 
 def hooks(args: Namespace) -> int:
-    return _VERBS[args.what](args, opening.gate(args))
+    return _VERBS[args.what](args, output.gate(args))
 
 
 def _list(args: Namespace, gate: Gate) -> int:
@@ -227,7 +227,7 @@ def _check(args: Namespace, gate: Gate) -> int:
         found = git_hooks.judge_push(session, branch, old, new, args.remote)
     else:
         found = git_hooks.judge_staged(gate.session(targeted=False, writes=False))
-    lines = [line for refusal in found[:_MOST_REFUSALS] for line in refusal.lines()]
+    lines = found[:_MOST_REFUSALS]
     if len(found) > _MOST_REFUSALS:
         lines.append(f"and {len(found) - _MOST_REFUSALS} more")
     if lines or args.json:
@@ -279,7 +279,7 @@ _WORDS = {"fatal": "FATAL", "todo": "TO DO", "weaker": "weaker", "ok": "ok"}
 
 
 def doctor(args: Namespace) -> int:
-    found = list(opening.gate(args).checks())
+    found = list(output.gate(args).checks())
     failing = ("fatal",) if args.before_start else ("fatal", "todo")
     wrong = any(finding.level in failing for finding in found)
     shown = [f for f in found if not args.quiet or f.level != "ok"]
@@ -306,7 +306,7 @@ def _found(word: str, what: str, message: str, cure: str | None) -> str:
 def fsck(args: Namespace) -> int:
     from patchq.gate.service.check.fsck import check, repair, set_aside_store
 
-    gate = opening.gate(args)
+    gate = output.gate(args)
     queue = gate.location.rules().config.queue.path
     aside = set_aside_store(gate.location.home / queue) if args.repair else []
     session = gate.session(targeted=False, writes=args.repair)
@@ -343,6 +343,6 @@ def backup(args: Namespace) -> int:
     file = Path(args.file)
     if file.exists():
         raise UsageError(f"{file} is there already", "name a file that is not there")
-    gate = opening.gate(args)
+    gate = output.gate(args)
     gate.queue(gate.location.rules().config).store.backup(file)
     return output.emit(args, {"file": str(file)}, str(file))

@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from select import select
 
-from patchq.cli import arguments, opening, output
+from patchq.cli import arguments, output
 from patchq.cli.arguments import Argument, Table, agreed, edit_ids
 from patchq.cli.command import tell
 from patchq.core.model.names import suggestion
@@ -164,7 +164,7 @@ ARGUMENTS: Table = {
 
 def accept(args: Namespace) -> int:
     only_one(args, "only", "without")
-    gate = opening.gate(args)
+    gate = output.gate(args)
     ids = chosen(args, gate)
     if args.undo:
         return decide_each(args, ids, lambda id: print_decision(args, gate.undo(id), len(ids)))
@@ -278,7 +278,7 @@ def _beside(decided: Decided) -> Iterator[str]:
 
 
 def discard(args: Namespace) -> int:
-    gate = opening.gate(args)
+    gate = output.gate(args)
     ids = chosen(args, gate)
     why = args.message
     return decide_each(args, ids, lambda id: print_decision(args, gate.discard(id, why), len(ids)))
@@ -289,7 +289,7 @@ def discard(args: Namespace) -> int:
 
 def retry(args: Namespace) -> int:
     only_one(args, "without")
-    gate = opening.gate(args)
+    gate = output.gate(args)
 
     def one(id: str) -> int:
         verdicts = output.Verdicts(args)
@@ -304,7 +304,7 @@ def retry(args: Namespace) -> int:
 
 def revert(args: Namespace) -> int:
     verdicts = output.Verdicts(args)
-    decided = opening.gate(args).revert(args.id, verdicts)
+    decided = output.gate(args).revert(args.id, verdicts)
     if decided.problems or decided.report.state == "reverted":
         return print_decision(args, decided)
     return verdicts.exit_code
@@ -316,10 +316,10 @@ def revert(args: Namespace) -> int:
 def send_back(args: Namespace) -> int:
     only_one(args, "comments")
     comments = tuple(drafts(args))
-    gate = opening.gate(args)
+    gate = output.gate(args)
     ids = chosen(args, gate)
 
-    sync = opening.synced(args, gate) if args.forge else None
+    sync = output.synced(args, gate) if args.forge else None
 
     def send(id: str) -> int:
         there = sync.comments(gate, id) if sync else ()

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast, get_args
 
-from patchq.cli import arguments, opening, output
+from patchq.cli import arguments, output
 from patchq.cli.arguments import Argument, Table
 from patchq.core.model.names import REQUEST
 from patchq.core.model.values import State
@@ -86,7 +86,7 @@ _KEYS = ("id", "target", "base", "message", "agent", "model", "retries")
 def submit(args: Namespace) -> int:
     if args.timeout is not None and not args.wait:
         raise UsageError("--timeout says how long to wait", "say --wait, too")
-    gate = opening.gate(args)
+    gate = output.gate(args)
     keys = cast(Keys, {key: getattr(args, key) for key in _KEYS})
     if any(value is not None for value in (args.branch, args.range, args.worktree)):
         tickets = _hand_in(args, gate, keys)
@@ -152,7 +152,7 @@ def _again(args: Namespace) -> str:
 def wait(args: Namespace) -> int:
     wanted = args.wanted or ()
     unserved = partial(_say_unserved, args)
-    report = opening.gate(args).wait(args.id, wanted, args.timeout, unserved=unserved)
+    report = output.gate(args).wait(args.id, wanted, args.timeout, unserved=unserved)
     output.Verdicts(args, pages=True)(report)
     asked = CHANGES_REQUESTED in wanted and waits_for_its_agent(report)
     return int(not asked and report.state not in (wanted or STANDING | {"duplicate"}))
@@ -163,7 +163,7 @@ def wait(args: Namespace) -> int:
 
 def check(args: Namespace) -> int:
     data, name = arguments.read_response(args.file)
-    report = opening.gate(args).check(data, name=name)
+    report = output.gate(args).check(data, name=name)
     if args.json:
         output.say(args, report)
     else:
@@ -177,7 +177,7 @@ def check(args: Namespace) -> int:
 
 
 def apply(args: Namespace) -> int:
-    gate = opening.gate(args)
+    gate = output.gate(args)
     session = gate.session()
     data, name = arguments.read_response(args.file)
 

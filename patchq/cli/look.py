@@ -10,7 +10,7 @@ from datetime import datetime
 from shutil import get_terminal_size
 from typing import Any, get_args
 
-from patchq.cli import opening, output
+from patchq.cli import output
 from patchq.cli.arguments import Argument, Table, moment, positive
 from patchq.cli.command import GROUPS, VERBS
 from patchq.cli.output import Line, Styled, plain
@@ -166,6 +166,7 @@ def _cut(text: str, width: int, middle: bool) -> str:
 
 _WITH_CURE = (ObjectDamaged.code, CRASHED, CannotSign.code, "worktree.unseen")
 _TIMES = "\N{MULTIPLICATION SIGN}"
+_CUT = ("subject", "id", "checks", "agent")  # columns that are shortened to fit
 _LEAST_ROWS = 3  # rows of each block that the first screen shows
 _TITLES = {
     "for_you": "For you",
@@ -204,7 +205,7 @@ ARGUMENTS: Table = {
 
 
 def status(args: Namespace) -> int:
-    gate = opening.gate(args)
+    gate = output.gate(args)
     if args.id is not None:
         return _one_change(args, gate.find(args.id))
     if args.ahead:
@@ -234,37 +235,31 @@ def _one_change(args: Namespace, found: ChangeRow | Pending) -> int:
 def _status_lines(status: Status, height: int | None) -> Iterator[Line]:
     """Yield the lines for people, at most `height` if it is not None."""
     head = [*_head(status), *_branch_lines(status.branches)]
-    tail = _refused(status)
-    blocks = {name: status.block(name) for name in BLOCKS}
-    titles = [name for name in BLOCKS if status.counts[name] or name == "for_you"]
-    shares = _shares(blocks, titles, height and height - len(head) - len(tail))
+    refused = f"{len(status.refused)} refused in the last 24 h: `patchq log --state rejected`"
+    blocks = {n: status.block(n) for n in BLOCKS if status.counts[n] or n == "for_you"}
+    room = sys.maxsize if height is None else height - len(head) - bool(status.refused)
+    shares = _shares({name: len(rows) for name, rows in blocks.items()}, room)
     yield from head
-    for name in titles:
+    for name, found in blocks.items():
         yield plain(f"{_TITLES[name]} ({status.counts[name]})", "bold")
-        rows = blocks[name][: shares[name]]
-        yield from _held_lines(rows) if name == "held" else _proposal_lines(rows)
+        rows = found[: shares[name]]
+        if name == "held":
+            yield from _held_lines(rows)
+        else:
+            yield from aligned([_proposal(row) for row in rows], _CUT, indent="  ")
         if more := status.counts[name] - len(rows):
             also = "" if name == "held" else ", or `patchq review`"
             yield plain(f"  … {more} more: `patchq status --all`{also}")
-    yield from tail
+    if status.refused:
+        yield plain(refused)
 
 
-def _shares(
-    blocks: Mapping[Block, Sequence[ChangeRow]], titles: Sequence[Block], lines: int | None
-) -> Mapping[Block, int]:
-    """Return the number of rows of each block that fit.
-
-    Each block gets some rows, and the first ones the rest.
-    """
-    counts = {name: len(blocks[name]) for name in titles}
-    if lines is None:
-        return counts
-    shares = {name: min(count, _LEAST_ROWS) for name, count in counts.items()}
-    left = lines - 2 * len(titles) - sum(shares.values())
-    for name in titles:
-        more = max(0, min(counts[name] - shares[name], left))
-        shares[name] += more
-        left -= more
+def _shares(counts: Mapping[Block, int], lines: int) -> Mapping[Block, int]:
+    """Return the number of rows of each block: some of each, and more of the first ones."""
+    shares, left = {}, lines - (2 + _LEAST_ROWS) * len(counts)
+    for name, count in counts.items():
+        shares[name] = min(count, _LEAST_ROWS + max(left, 0))
+        left -= shares[name] - _LEAST_ROWS
     return shares
 
 
@@ -288,16 +283,6 @@ def _head(status: Status) -> Iterator[Line]:
     for trouble in status.troubles:
         yield plain(visible(f"trouble  {trouble['what']}: {trouble['why']}"), "red")
         yield from _below("cure:", trouble["cure"])
-
-
-def _refused(status: Status) -> list[Line]:
-    text = f"{len(status.refused)} refused in the last 24 h: `patchq log --state rejected`"
-    return [plain(text)] if status.refused else []
-
-
-def _proposal_lines(rows: Sequence[ChangeRow]) -> Iterator[Line]:
-    cells = [_proposal(row) for row in rows]
-    return aligned(cells, ("subject", "id", "checks", "agent"), indent="  ")
 
 
 def _proposal(row: ChangeRow) -> dict[str, Styled]:
@@ -392,7 +377,7 @@ def _below(what: str, text: str | None) -> Iterator[Line]:
 
 
 def log(args: Namespace) -> int:
-    gate = opening.gate(args)
+    gate = output.gate(args)
     found = gate.batches(wanted(args), args.limit)
     explain_nothing(args, gate, found)
     if args.json:
@@ -451,19 +436,18 @@ def overview(args: Namespace) -> int:
 
 def _now(args: Namespace) -> tuple[str, str]:
     try:
-        gate = opening.gate(args)
+        gate = output.gate(args)
         now = gate.status(limit=0)
     except Fault as fault:
         return fault.message, fault.hint or "see `patchq doctor`"
     if not gate.context().queue_root.is_dir():
         return "no queue in this repository", "`patchq setup` makes one, for agents and for you"
-    works, waits = now.daemon is not None, now.inbox
     proposed = sum(now.counts.values()) - now.counts["held"] - now.counts["with_git"]
-    state = f"{_state(now)}; {proposed} for review"
-    if waits and not works:
-        return state, "`patchq watch` works off the inbox, `patchq run` once"
-    if proposed:
-        return state, "`patchq status`, then `patchq show ID`"
-    if not works:
-        return state, "`patchq watch` serves the queue, and `patchq submit FILE` feeds it"
-    return state, "`patchq submit FILE` feeds the queue"
+    next = "`patchq submit FILE` feeds the queue"
+    if not now.daemon and now.inbox:
+        next = "`patchq watch` works off the inbox, `patchq run` once"
+    elif proposed:
+        next = "`patchq status`, then `patchq show ID`"
+    elif not now.daemon:
+        next = "`patchq watch` serves the queue, and `patchq submit FILE` feeds it"
+    return f"{_state(now)}; {proposed} for review", next

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import asdict
 
-from patchq.cli import arguments, opening, output
+from patchq.cli import arguments, output
 from patchq.cli.arguments import Argument, Table, positive
 from patchq.core.formats.registry import FORMATS
 from patchq.core.model.names import REQUEST, batch_id
@@ -60,7 +60,7 @@ ARGUMENTS: Table = {
 
 
 def prompt(args: Namespace) -> int:
-    gate = opening.gate(args)
+    gate = output.gate(args)
     task = gate.task(question(args, gate.location.repo.workdir))
     prompt = prompts.build(task, budget=args.budget)
     return output.emit(
@@ -120,7 +120,7 @@ _LONGEST_NAME = 40
 
 
 def ask(args: Namespace) -> int:
-    gate = opening.gate(args)
+    gate = output.gate(args)
     asked = request.write(question(args, gate.location.repo.workdir))
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
     verdicts = output.Verdicts(args)

@@ -1,4 +1,7 @@
-"""Output of the verbs, coloured and in git's pager on a terminal."""
+"""Surroundings of every verb: the gate of its repository, and its output.
+
+On a terminal that is coloured, and in git's pager.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,72 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
 from shutil import get_terminal_size, which
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from patchq.cli.command import forget_reader
 from patchq.core.text.quote import visible
+from patchq.gate.api import Gate
+from patchq.gate.api.location import Options
 from patchq.gate.api.words import line
+from patchq.gate.errors import needs_extra
 from patchq.gate.report.document import printed
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report, waits_for_its_agent
 
+if TYPE_CHECKING:
+    from patchq.forge.sync import Sync
+
 _LOG = logging.getLogger("patchq")
+
+
+def options(args: Namespace) -> Options:
+    return Options(
+        args.directory,
+        args.config,
+        getattr(args, "home", None),
+        getattr(args, "home_remote", None),
+        "debug" if args.verbose else "error" if args.quiet else None,
+        partial(notice, args),
+    )
+
+
+def gate(args: Namespace) -> Gate:
+    """Return the gate of the command, which closes it at its end."""
+    if "gate" not in args:
+        args.gate = args.opened.enter_context(Gate(options(args)))
+    found: Gate = args.gate
+    return found
+
+
+def synced(args: Namespace, gate: Gate) -> Sync:
+    with needs_extra("forge"):
+        from patchq.forge import connect
+        from patchq.forge.sync import Sync
+
+    def say(text: str) -> None:
+        if not args.quiet:
+            print(visible(text), flush=True)
+
+    context = gate.context(targeted=True)
+    return Sync(connect.project_of(context.repo, context.config), say)
+
+
+def command(args: Namespace) -> list[str]:
+    """Return the words that start patchq again as it was called."""
+    return options(args).command + ["-q"] * args.quiet + ["-v"] * args.verbose
+
+
+def own_words() -> list[str]:
+    """Return the words that start this very patchq, whatever PATH is."""
+    scripts = (Path(sys.argv[0]), Path(sys.executable).with_name("patchq"))
+    script = next((one for one in scripts if one.name == "patchq" and one.is_file()), None)
+    return [os.path.abspath(script)] if script else [sys.executable, "-m", "patchq"]
+
+
+# ---------------------------------------------------------------- output
 
 
 def notice(args: Namespace, text: str) -> None:

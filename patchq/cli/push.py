@@ -22,7 +22,7 @@ from typing import Annotated, Any, BinaryIO
 
 from msgspec import Meta, ValidationError, convert
 
-from patchq.cli import opening
+from patchq.cli import output
 from patchq.core.model.names import PUSH, batch_id
 from patchq.core.text.quote import visible
 from patchq.core.text.retry import WHAT_TO_SEND
@@ -72,7 +72,7 @@ def _handed_in(
 ) -> str | None:
     commit, target = _only(updates)
     keys, seconds = push_options(options)
-    gate = opening.gate(args)
+    gate = output.gate(args)
     data, words = of_push(gate.session(writes=False), commit, target, keys, args.objects)
     shutil.rmtree(args.objects, ignore_errors=True)
     if stopped:

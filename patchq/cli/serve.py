@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patchq.cli import opening, output
+from patchq.cli import output
 from patchq.cli.arguments import Argument, Table
 from patchq.core.text.quote import visible
 from patchq.gate.api import Gate
@@ -106,7 +106,7 @@ ARGUMENTS: Table = {
 def run(args: Namespace) -> int:
     from patchq.cli import decide
 
-    gate = opening.gate(args)
+    gate = output.gate(args)
     config = gate.session().config
     ask = decide.asker(args, config)
     with gate.service(partial(output.say, args), ask, lasting=False) as service:
@@ -127,14 +127,14 @@ _LOG = logging.getLogger("patchq")
 
 
 def watch(args: Namespace) -> int:
-    gate = opening.gate(args)
+    gate = output.gate(args)
     session = gate.session()
     if args.detach:
         return _detach(args, gate, session.queue_root)
     from patchq.cli import decide
     from patchq.gate.service.children import ForgeChild, TrainChild
 
-    words = opening.command(args)
+    words = output.command(args)
     children = (
         TrainChild([*words, "train", "--child"]),
         ForgeChild([*words, "forge", "sync", "--child"]),
@@ -159,7 +159,7 @@ def _detach(args: Namespace, gate: Gate, root: Path) -> int:
     log = root / logs.FILE
     with log.open("ab") as out:
         child = subprocess.Popen(
-            [*opening.command(args), "watch"],
+            [*output.command(args), "watch"],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
@@ -185,7 +185,7 @@ def stop(args: Namespace) -> int:
     def say(text: str) -> None:
         output.notice(args, f"waiting for {text}; `--now` ends that")
 
-    pid = opening.gate(args).stop(say, now=args.now)
+    pid = output.gate(args).stop(say, now=args.now)
     text = f"process {pid} has stopped" if pid else "no daemon runs"
     return output.emit(args, {"stopped": pid}, text)
 
@@ -197,7 +197,7 @@ _INSTEAD = "use `patchq watch --detach`, or `patchq run` by cron"
 
 
 def service(args: Namespace) -> int:
-    location = opening.gate(args).location
+    location = output.gate(args).location
     unit = _unit_folder(args.system) / _unit_name(location.home)
     if args.what == "remove":
         if not unit.exists():
@@ -235,7 +235,7 @@ def _unit_name(home: Path) -> str:
 
 def unit_text(home: Path, *, system: bool) -> str:
     """Return the unit, with the absolute path of this very program."""
-    words = opening.own_words()
+    words = output.own_words()
     folder = os.path.dirname(words[0])
     owner = pwd.getpwuid(home.stat().st_uid)
     bins = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
@@ -291,7 +291,7 @@ def train(args: Namespace) -> int:
         from patchq.gate.service.children import end_with_parent
 
         end_with_parent()
-    gate = opening.gate(args)
+    gate = output.gate(args)
     gate.setup_log(gate.context().config)
     progress = decide.Progress(args)
     decided = gate.run_trains(progress.say)
@@ -305,7 +305,7 @@ def train(args: Namespace) -> int:
 
 def worker(args: Namespace) -> int:
     tell = partial(output.log_and_say, args)
-    return opening.gate(args).work(tell, name=args.name, lanes=args.lanes)
+    return output.gate(args).work(tell, name=args.name, lanes=args.lanes)
 
 
 # ---------------------------------------------------------------- cluster
@@ -314,7 +314,7 @@ def worker(args: Namespace) -> int:
 def cluster(args: Namespace) -> int:
     from patchq.gate.service import cluster as database
 
-    gate = opening.gate(args)
+    gate = output.gate(args)
     config = gate.reload().config
     if args.what == "migrate":
         version, applied, text = database.migrate(config)
@@ -353,8 +353,8 @@ def forge(args: Namespace) -> int:
         from patchq.gate.service.children import end_with_parent
 
         end_with_parent()
-    gate = opening.gate(args)
-    sync = opening.synced(args, gate)
+    gate = output.gate(args)
+    sync = output.synced(args, gate)
     context = gate.context(targeted=True, writes=args.what == "sync")
     if args.what == "check":
         from patchq.forge.connect import findings
@@ -369,7 +369,7 @@ def forge(args: Namespace) -> int:
     from patchq.forge.sync import serve
     from patchq.gate.api.shared import SharedGate
 
-    serve(SharedGate(opening.options(args)), sync)
+    serve(SharedGate(output.options(args)), sync)
     return 0
 
 
@@ -379,11 +379,11 @@ def forge(args: Namespace) -> int:
 def review(args: Namespace) -> int:
     from patchq import page
 
-    return page.serve(args, opening.options(args))
+    return page.serve(args, output.options(args))
 
 
 def mcp(args: Namespace) -> int:
     from patchq import mcp
 
-    args.options = opening.options(args)
+    args.options = output.options(args)
     return mcp.serve(args)

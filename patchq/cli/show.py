@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from patchq.cli import arguments, look, opening, output
+from patchq.cli import arguments, look, output
 from patchq.cli.arguments import Argument, Table
 from patchq.cli.output import Line, plain, put
 from patchq.core.text.quote import clip, visible
@@ -49,7 +49,7 @@ ARGUMENTS: Table = {
 
 
 def show(args: Namespace) -> int:
-    gate = opening.gate(args)
+    gate = output.gate(args)
     found = gate.find(args.id)
     if isinstance(found, Pending):
         return output.emit(args, found.to_json(), words.pending(found))
@@ -95,7 +95,7 @@ def _coloured(text: str) -> Iterator[Line]:
 
 
 def events(args: Namespace) -> int:
-    gate = opening.gate(args)
+    gate = output.gate(args)
     if args.follow:
         return _follow(args, gate.context().queue_root)
     events = gate.events(args.since)
@@ -163,7 +163,7 @@ _WORDS = {"batches": "changes"}
 
 
 def stats(args: Namespace) -> int:
-    rows = opening.gate(args).stats(args.by)
+    rows = output.gate(args).stats(args.by)
     return output.emit(args, {"by": args.by, "rows": rows}, *_sum_lines(rows, args.by))
 
 

@@ -26,9 +26,9 @@ from patchq.gate.api.submitting import Keys, Ticket
 from patchq.gate.api.waiting import CHANGES_REQUESTED, STATES, VERDICT, wait
 from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.report import document
+from patchq.gate.report.message import from_environment
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import STOPPED, WAITING, Report, waits_for_its_agent
-from patchq.gate.report.sender import from_environment
 from patchq.llm import prompts
 from patchq.llm.request import MOST_FILES, Request, RequestedFile
 from patchq.mcp.answers import (

@@ -20,7 +20,7 @@ from signal import SIGKILL
 from typing import Any
 
 from patchq import __version__
-from patchq.cli import admin, opening, output
+from patchq.cli import admin, output
 from patchq.cli.arguments import Argument, Table, agreed, known
 from patchq.cli.setup import changes
 from patchq.cli.setup.changes import PlannedFile
@@ -52,7 +52,7 @@ def instructions(args: Namespace) -> int:
 
 
 def setup(args: Namespace) -> int:
-    location = opening.gate(args).location
+    location = output.gate(args).location
     if location.repo.workdir is None:
         raise UsageError(
             "a bare repository has no work tree in which agents would look",
@@ -64,7 +64,7 @@ def setup(args: Namespace) -> int:
 class _Setup:
     def __init__(self, args: Namespace, location: Location, root: Path) -> None:
         self.args, self.location, self.root = args, location, root
-        own = shlex.split(args.command) if args.command else opening.own_words()
+        own = shlex.split(args.command) if args.command else output.own_words()
         self.own = own if own[-1:] == ["mcp"] else [*own, "mcp"]
         self.failure = cache(self._failure)
 

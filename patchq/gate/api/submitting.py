@@ -20,8 +20,8 @@ from patchq.gate.errors import UsageError
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.inbox import too_large
+from patchq.gate.report.message import from_environment, with_header
 from patchq.gate.report.secrecy import batch_id, file_name
-from patchq.gate.report.sender import from_environment, with_header
 
 if TYPE_CHECKING:  # only commits need it
     from patchq.gate.pipeline.session import Session

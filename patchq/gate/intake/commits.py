@@ -37,8 +37,7 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import judge
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import Session
-from patchq.gate.report import sender
-from patchq.gate.report.message import subject
+from patchq.gate.report.message import from_trailers, subject, without_trailer
 
 MOST_COMMITS = 1000  # most commits in one range, or one push
 
@@ -236,7 +235,7 @@ def as_response(session: Session, change: Range, given: Mapping[str, object]) ->
         raise UsageError(f"{problem.code}: {problem.message}", problem.hint)
     messages = [repo.message(commit) for commit in change.commits]
     keys = {key: value for key, value in given.items() if value} | {"base": change.base}
-    keys = {**sender.from_trailers(messages), **keys}
+    keys = {**from_trailers(messages), **keys}
     messages = [plain for message in messages if (plain := _plain(message))]
     if messages and "message" not in keys:
         keys["message"] = messages[0] if len(messages) == 1 else _together(messages)
@@ -250,7 +249,7 @@ def _plain(message: str) -> str:
     """Return the message without control characters, as front matter may have it."""
     lines = message.replace("\r", "\n" if "\n" not in message else "").split("\n")
     kept = ("".join(c for c in line if c == "\t" or category(c) != "Cc") for line in lines)
-    return sender.without_trailer("\n".join(kept)).strip()[:_MOST_MESSAGE]
+    return without_trailer("\n".join(kept)).strip()[:_MOST_MESSAGE]
 
 
 def _together(messages: list[str]) -> str:

@@ -18,7 +18,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import Problem, Source
@@ -41,26 +40,19 @@ _TREE: tuple[HookStage, ...] = ("pre-commit",)
 _BOTH = (*_PLAN, *_TREE)
 
 
-class Refusal(Struct, frozen=True):
-    """A problem, and the commit that has it; None for what is staged."""
-
-    problem: Problem
-    commit: str | None = None
-
-    def lines(self) -> list[str]:
-        """Return the code and message, and the hint."""
-        where = f"commit {self.commit[:12]}: " if self.commit else ""
-        first = f"{where}{self.problem.code}: {self.problem.message}"
-        tell = self.problem.hint and not self.problem.code.startswith("hook.")
-        return [first, *([f"  {self.problem.hint}"] if tell else [])]
+def _refusal(problem: Problem, commit: str = "") -> str:
+    """Return the code and message, and the hint; `commit` is empty for what is staged."""
+    where = f"commit {commit[:12]}: " if commit else ""
+    hint = "" if problem.code.startswith("hook.") else problem.hint
+    return f"{where}{problem.code}: {problem.message}" + (f"\n  {hint}" if hint else "")
 
 
-def judge_message(message: str) -> list[Refusal]:
+def judge_message(message: str) -> list[str]:
     """Return the problems of a commit's message."""
-    return [Refusal(problem) for problem in judge.secrets_in_words(message, "")]
+    return [_refusal(problem) for problem in judge.secrets_in_words(message, "")]
 
 
-def judge_staged(session: Session) -> list[Refusal]:
+def judge_staged(session: Session) -> list[str]:
     """Return the problems of the changes that are staged in the work tree.
 
     Raises `HookFault` for a hook that cannot be started.
@@ -76,7 +68,7 @@ def judge_staged(session: Session) -> list[Refusal]:
     found += judge.judge_commit(session, head, commit)
     if not found:
         found = _asked(session, _MAIL, session.repo.head_branch() or "", head, commit, _BOTH)
-    return [Refusal(problem) for problem in found]
+    return [_refusal(problem) for problem in found]
 
 
 def _author(git: Git, workdir: Path) -> str:
@@ -90,7 +82,7 @@ def _author(git: Git, workdir: Path) -> str:
 
 def judge_push(
     session: Session, branch: str, old: str, new: str, remote: str | None = None
-) -> list[Refusal]:
+) -> list[str]:
     """Return the problems of moving a branch from `old` (zeros: nothing) to `new`.
 
     `remote` is the one that is pushed to, None for this repository.
@@ -114,10 +106,10 @@ def judge_push(
     commits = [line.split() for line in listed.decode().splitlines()]
     if len(commits) > MOST_COMMITS:
         message = f"{branch} would get more than {MOST_COMMITS} commits at once"
-        return [Refusal(Problem("response.too_large", message, "push them in parts"))]
+        return [_refusal(Problem("response.too_large", message, "push them in parts"))]
     judged = {commit for commit, *_ in commits if _landed(session, commit)}
     found = [
-        Refusal(problem, commit)
+        _refusal(problem, commit)
         for commit, *parents in commits
         if commit not in judged
         for problem in _of_commit(session, git, commit, parents, branch)
@@ -127,7 +119,7 @@ def judge_push(
     first = commits[0][1:]
     parent = old if old.strip("0") else first[0] if first else _nothing(git)
     asked = _asked(session, _PUSH, branch, parent, new, _TREE)
-    return [Refusal(problem, new) for problem in asked]
+    return [_refusal(problem, new) for problem in asked]
 
 
 def _landed(session: Session, commit: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.report.sender import with_header
+from patchq.gate.report.message import with_header
 from tests.helpers.command import block, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
