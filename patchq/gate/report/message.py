@@ -182,7 +182,7 @@ def _line(text: str, limit: int) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Return the text, or the words that fit into `limit` bytes of it, with a mark."""
+    """Return the text, cut at a word to `limit` bytes, with a mark."""
     data = text.encode()
     if len(data) <= limit:
         return text
