@@ -159,9 +159,6 @@ def _notice_lost(args: Namespace, lost: bool, more: str = "") -> None:
 # ---------------------------------------------------------------- stats
 
 
-_WORDS = {"batches": "changes"}
-
-
 def stats(args: Namespace) -> int:
     rows = output.gate(args).stats(args.by)
     return output.emit(args, {"by": args.by, "rows": rows}, *_sum_lines(rows, args.by))
@@ -177,8 +174,4 @@ def _sum_lines(rows: list[dict[str, Any]], by: str | None) -> Iterator[str]:
         for kind in KINDS.values():
             if row[kind]:
                 sums = sorted(row[kind].items(), key=lambda item: (-item[1], item[0]))
-                yield f"  {kind:<12}" + ", ".join(
-                    f"{_WORDS.get(value) or visible(value)} {n}" for value, n in sums
-                )
-        if row["truncated"]:
-            yield f"  {'truncated':<12}{row['truncated']}"
+                yield f"  {kind:<12}" + ", ".join(f"{visible(value)} {n}" for value, n in sums)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.review.errands import Errand
     from patchq.gate.review.send_back import DraftComment
     from patchq.gate.service.check import Finding
-    from patchq.gate.service.serve import Service
+    from patchq.gate.service.daemon import Daemon
     from patchq.llm.prompts import Task
     from patchq.llm.request import Request
 
@@ -296,7 +296,7 @@ class Gate(OpenedQueue):
 
     # ---------------------------------------------------------------- serving
 
-    def service(self, say: Tell, ask: Ask | None = None, *, lasting: bool) -> Service:
+    def service(self, say: Tell, ask: Ask | None = None, *, lasting: bool) -> Daemon:
         """Return this process as one that works on the queue; a daemon is `lasting`.
 
         `ask` has a person confirm what would land, and `say` gets each verdict.
@@ -307,7 +307,7 @@ class Gate(OpenedQueue):
 
         session = self.session()
         kind = Feeder if session.config.has_cluster else Daemon
-        service: Service = kind(session, self.location.home, say, lasting=lasting)
+        service = kind(session, self.location.home, say, lasting=lasting)
         if ask:
             confirm = partial(deciding.confirm, session, ask, lambda: service.control.stop)
             service.session = replace(service.session, ask=confirm)
@@ -318,10 +318,10 @@ class Gate(OpenedQueue):
 
         `say` gets what is waited for, which `now` does not wait for.
         """
-        from patchq.gate.service import stopping
+        from patchq.gate.service import serve
 
         path = self.location.rules_to_look().config.queue.path
-        return stopping.stop(self.location.home / path, say, now=now)
+        return serve.stop(self.location.home / path, say, now=now)
 
     def work(self, tell: Tell, *, name: str | None, lanes: Sequence[str] | None) -> int:
         """Serve lanes of the cluster until a signal ends it; return the exit code."""

@@ -14,18 +14,15 @@ from patchq.gate.service.stats import Key
 KINDS = {
     "verdict": "verdicts",
     "decision": "decisions",
-    "revert": "reverts",
     "match": "matches",
     "edit": "edits",
     "reason": "refusals",
-    "correction": "corrections",
-    "attempt": "attempts",
     "flaky": "flaky",
 }
 DAY = "day"
 BY = (*stats.PLACES, DAY)
 # Counted for each format; the others are counted for whole responses.
-_OF_EDITS = ("match", "edit", "correction", "revert")
+_OF_EDITS = ("match", "edit")
 _MOST_DAYS = 60
 
 
@@ -34,7 +31,7 @@ def table(counts: Mapping[Key, float], by: str | None) -> list[dict[str, Any]]:
 
     If `by` is None, there is one row for all.
     """
-    counted = [kind for kind in (*KINDS, "truncated") if by != "format" or kind in _OF_EDITS]
+    counted = [kind for kind in KINDS if by != "format" or kind in _OF_EDITS]
     rows = []
     for name, kinds in stats.sums(counts, by).items():
         if any(kind in kinds for kind in counted):
@@ -44,7 +41,6 @@ def table(counts: Mapping[Key, float], by: str | None) -> list[dict[str, Any]]:
                     "name": name or None,
                     "responses": sum(sums["verdict"].values()),
                     **{KINDS[kind]: dict(sorted(sums[kind].items())) for kind in KINDS},
-                    "truncated": sum(kinds.get("truncated", {}).values()) if by != "format" else 0,
                 }
             )
     return sorted(rows, key=lambda row: (-row["responses"], -edits(row), row["name"] or ""))

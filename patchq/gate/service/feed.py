@@ -24,8 +24,7 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Claim
 from patchq.gate.queue.shelf import Troubles
 from patchq.gate.service import cluster
-from patchq.gate.service.serve import SHORTEST_WAIT, Service
-from patchq.gate.service.wake import Doorbell
+from patchq.gate.service.daemon import SHORTEST_WAIT, Daemon
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.engine import Entries, PostgresQueue, RowChange
@@ -37,11 +36,10 @@ _FIRST_REST, _LONGEST_REST = 0.1, 5.0
 _UNSERVED_SECONDS = 10.0
 
 
-class Feeder(Service):
+class Feeder(Daemon):
     """A machine's side of a cluster; it holds the queue's lock."""
 
     nap = 0.2
-    bell: Doorbell
     entries: Entries
 
     def __init__(self, session: Session, home: Path, say: worker.Tell, *, lasting: bool = True):
@@ -80,7 +78,7 @@ class Feeder(Service):
         self.connect()
         self.entries.open()
         self._looks = monotonic() + _UNSERVED_SECONDS
-        super().drain()
+        self.work_off()
         self.upkeep.idle(self.session, last=True)
 
     def waits(self) -> bool:
@@ -128,6 +126,9 @@ class Feeder(Service):
         self.entries.wait(seconds, self.bell.fileno())
         self.bell.wait(0.0)
         self._rest = _FIRST_REST
+
+    def turn(self) -> bool:
+        return self.decide() > 0
 
     def decide(self) -> int:
         """Enter what came, publish what was decided; return how much that was."""

@@ -35,9 +35,8 @@ from patchq.gate.queue.lock import Lock
 from patchq.gate.report.schema import Report
 from patchq.gate.review import errands
 from patchq.gate.service import cluster
-from patchq.gate.service.daemon import Daemon, Followers
+from patchq.gate.service.daemon import LOOK_SECONDS, Daemon, Followers
 from patchq.gate.service.feed import lane_by, open_unless_away
-from patchq.gate.service.serve import LOOK_SECONDS
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.engine import PostgresQueue

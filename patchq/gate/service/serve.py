@@ -1,4 +1,4 @@
-"""Serve the queue: recover, then work whenever something is there, until it is stopped.
+"""What steers a process that serves a queue: signals, and the rules as they are now.
 
 Signals only set flags and ring the bell; the batch in hand is always finished.
 """
@@ -6,36 +6,29 @@ Signals only set flags and ring the bell; the batch in hand is always finished.
 from __future__ import annotations
 
 import logging
+import os
 import signal
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+import socket
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from types import FrameType
-from typing import Self
 
 from msgspec.structs import replace
 
 from patchq.gate.config.schema import Config
-from patchq.gate.errors import Fault, Interrupted, UsageError, disk_fault
-from patchq.gate.git.files import keep_heap_small
-from patchq.gate.land.worker import Tell
+from patchq.gate.errors import Busy, Fault, Interrupted, UsageError
 from patchq.gate.pipeline.context import GateRules, branches_of, renewed
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.inbox import replaced
-from patchq.gate.queue.lock import STOP_NOW, Hand, activities, activity_text
-from patchq.gate.report.schema import Report
-from patchq.gate.service.children import Child
-from patchq.gate.service.upkeep import Manager, Upkeep
-from patchq.gate.service.wake import Doorbell
+from patchq.gate.queue.lock import STOP_NOW, Owner, activities, activity_text, lock_owner
 
 _LOG = logging.getLogger("patchq")
-SHORTEST_WAIT = 0.01
-# Between two looks, also while responses come without a pause: what is held may wait for one.
-LOOK_SECONDS = 2.0
+_WAIT_SECONDS = 60.0
+_PATIENCE_SECONDS = 1.0  # after so long it says what is waited for
+_PAUSE_SECONDS = 0.02
 
 
 @dataclass
@@ -91,162 +84,6 @@ class Control:
             _LOG.info("stopping after %s; Ctrl-C again, or `patchq stop --now`, ends that", waits)
 
 
-class Service(ABC):
-    """A process that has the queue while its block runs.
-
-    Each verdict goes to `say`.  A daemon is `lasting`, and heard by the service manager.
-    """
-
-    nap = SHORTEST_WAIT  # between two looks while others work on what waits here
-
-    def __init__(self, session: Session, home: Path, say: Tell, *, lasting: bool = True) -> None:
-        self.control = Control(end_now=session.cut.set, cut_short=session.stop.set)
-        self.upkeep = Upkeep(session.repo, home, Manager() if lasting else Manager({}))
-        pulse = partial(self.control.pulse, session.queue_root, self.upkeep.manager.alive)
-        self.session, self._say = replace(session, pulse=pulse), say
-        self.ends = ExitStack()
-        self._held = ""
-
-    def __enter__(self) -> Self:
-        self.control.install()
-        self.acquire()
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self.ends.close()
-        self.release(disk_fault(error) if isinstance(error, OSError) else error)
-
-    def acquire(self) -> None:
-        self.session.queue.acquire(self.session.target)
-        self.session = replace(self.session, hand=Hand(self.session.queue_root))
-
-    def release(self, reason: BaseException | None) -> None:
-        """Release the queue, and record the fault, if any, that ends the work."""
-        self.session.queue.release(reason if isinstance(reason, Fault) else None)
-
-    def tell(self, report: Report) -> None:
-        self.upkeep.count(report)
-        self._say(report)
-
-    @abstractmethod
-    def open(self) -> None:
-        """Open what a lasting process waits on; `ends` closes it."""
-
-    @abstractmethod
-    def decide(self) -> int:
-        """Do a piece of what there is to do; return how much that was."""
-
-    def turn(self) -> bool:
-        """Do a piece of the work; return true if there may be more."""
-        return self.decide() > 0
-
-    @property
-    @abstractmethod
-    def pause(self) -> float:
-        """Seconds until `turn` wants to be called again, whatever happens."""
-
-    @abstractmethod
-    def wait(self, seconds: float) -> None:
-        """Wait until something may have changed, for so long at most."""
-
-    @abstractmethod
-    def begin_again(self, fault: Fault) -> None:
-        """Leave what is in hand to be recovered; raises a fault that stays."""
-
-    @abstractmethod
-    def waits(self) -> bool:
-        """Return true if what comes here by itself is still awaited."""
-
-    def watch_inbox(self) -> Doorbell:
-        queue = self.session.config.queue
-        bell = Doorbell(self.session.queue_root / "inbox", queue.watch, queue.poll_seconds)
-        self.ends.callback(bell.close)
-        self.control.ring = bell.ring
-        return bell
-
-    def serve(self, load: Callable[[], GateRules], children: Sequence[Child] = ()) -> int:
-        """Work until a signal or a fault ends it; return the exit code.
-
-        `load` reads the configuration anew; the children run beside it.
-        """
-        try:
-            with suppress(Interrupted):  # what was in hand waits for the next start
-                self._run(load, children)
-        except Fault as fault:
-            self.release(fault)
-            hint = f" ({fault.hint})" if fault.hint else ""
-            _LOG.error("%s: %s%s", fault.code, fault.message, hint)
-            return fault.exit_status
-        return 130 if self.control.interrupted else 0
-
-    def _run(self, load: Callable[[], GateRules], children: Sequence[Child]) -> None:
-        keep_heap_small()
-        try:
-            self.open()
-            for child in children:
-                self.ends.callback(child.close)
-            self.upkeep.ready(self.session)
-            while not self.control.stop:
-                try:
-                    self.upkeep.turn(self.session)
-                    self._renew(load)
-                    if self._is_held():
-                        self.wait(LOOK_SECONDS)
-                        continue
-                    more = self.turn()
-                    for child in children:
-                        child.turn(self.session)
-                    if not more:
-                        self.upkeep.idle(self.session)
-                        self.wait(min(self.pause, self.upkeep.pause))
-                except Fault as fault:
-                    self.begin_again(fault)
-        finally:
-            self.upkeep.manager.stopping()
-            self.ends.close()
-
-    def drain(self) -> None:
-        """Work off what waits.
-
-        A file that is still being written is waited for as long as a quiet one takes to count as
-        complete, and no longer.
-        """
-        quiet_until = monotonic() + self.session.config.queue.settle_seconds + 1
-        while not self.control.stop:
-            self.upkeep.bound()
-            self.session = by_tip(self.session)
-            if fault := why_held(self.session):
-                raise fault
-            if self.decide():
-                continue
-            pause = self.session.queue.unsettled()
-            quiet = pause is None or monotonic() > quiet_until
-            if quiet and not self.waits():
-                break
-            self.session.pulse()
-            sleep(min(max(pause or 0.0, self.nap), 0.2))
-
-    def _renew(self, load: Callable[[], GateRules]) -> None:
-        if self.control.reload:
-            self.upkeep.manager.reloading()
-            self.control.reload = False
-            self.session = reloaded(self.session, load)
-            self.upkeep.ready(self.session)
-        self.session = by_tip(self.session)
-
-    def _is_held(self) -> bool:
-        """Return True if no response is taken in now; log each change."""
-        fault = why_held(self.session)
-        reason = fault.message if fault else ""
-        if reason != self._held:
-            self._held = reason
-            if fault:
-                _LOG.error("%s: %s", reason, fault.hint)
-            else:
-                _LOG.info("responses are taken in again")
-        return fault is not None
-
-
 def why_held(session: Session) -> Fault | None:
     """Return why no response may be taken in now, if there is a reason."""
     return session.judged_by.fault or replaced(session.queue_root / "inbox")
@@ -281,8 +118,6 @@ def reloaded(session: Session, load: Callable[[], GateRules]) -> Session:
         return session
     old = session.config
     _LOG.info("configuration read anew")
-    if (config.queue, config.limits.response_bytes) != (old.queue, old.limits.response_bytes):
-        _LOG.warning("`queue` and `limits.response_bytes` hold from the next start of the daemon")
     if (config.landing, config.targets, target) == (old.landing, old.targets, session.target):
         branches = session.branches
     return replace(session, config=config, target=target, branches=branches, judged_by=rules)
@@ -290,3 +125,53 @@ def reloaded(session: Session, load: Callable[[], GateRules]) -> Session:
 
 def _cluster(config: Config) -> object:
     return config.has_cluster, config.cluster
+
+
+# ---------------------------------------------------------------- from another process
+
+
+def stop(root: Path, say: Callable[[str], None], *, now: bool) -> int | None:
+    """Ask the process to end, and return its id, or None without one.
+
+    It returns once the process has ended.  `say` gets what it works on, after a while and as often
+    as that changes.
+    """
+    until = monotonic() + _WAIT_SECONDS
+    owner = lock_owner(root)
+    if owner is None:
+        return None
+    while owner.pid is None and monotonic() < until:  # it has not yet written its id
+        sleep(_PAUSE_SECONDS)
+        owner = lock_owner(root) or owner
+    pid = _ask(owner, now=now)
+    waits_for, patience = "", monotonic() + _PATIENCE_SECONDS
+    while monotonic() < until:
+        holder = lock_owner(root)
+        if holder is None or holder.pid not in (pid, None):
+            return pid
+        doing = activities(root) if monotonic() > patience else []
+        names = " ".join(f"{one.batch}/{one.hook}" for one in doing)
+        if doing and names != waits_for:
+            waits_for = names
+            say(activity_text(doing, batches=True))
+        sleep(_PAUSE_SECONDS)
+    doing_now = activity_text(activities(root), batches=True)
+    raise Busy(
+        f"process {pid} still works after {_WAIT_SECONDS:.0f} s{doing_now and f': {doing_now}'}",
+        "it ends when that is done; `patchq stop --now` leaves the change to the next start",
+    )
+
+
+def _ask(owner: Owner, *, now: bool) -> int:
+    if owner.pid is None or owner.host != socket.gethostname():
+        raise UsageError(
+            f"the queue is served by process {owner.pid} on {owner.host}", "run the command there"
+        )
+    try:
+        with suppress(ProcessLookupError):  # it stopped by itself
+            os.kill(owner.pid, STOP_NOW if now else signal.SIGTERM)
+    except PermissionError:
+        raise UsageError(
+            f"process {owner.pid} belongs to another user", "run the command as that user"
+        ) from None
+    return owner.pid

@@ -7,7 +7,7 @@ over them can be had; the store keeps them, and changes them with each verdict a
 
 Prometheus' file is replaced as a whole, so no reader gets half of it.  No label comes from a
 response: agents name themselves, and each new name would be a new series.  A file that cannot be
-written is warned of once and stops nothing.
+written is warned of and stops nothing.
 """
 
 from __future__ import annotations
@@ -46,42 +46,18 @@ def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
     yield "verdict", "", verdict(report), 1
     if verdict(report) == "proposed" and report.state not in WAITING:
         yield "decision", "", "accepted" if report.state == "reverted" else report.state, 1
-    if report.state == "reverted":
-        yield "revert", "", "batches", 1
     for code in {p.code for p in report.problems if p.severity == "error"}:
         yield "reason", "", code, 1
-    forms = {edit.id: edit.format or "" for edit in report.edits}
     for edit in report.edits:
         yield "edit", edit.format or "", edit.state, 1
-        if report.state == "reverted" and edit.state == "applied":
-            yield "revert", edit.format or "", "edits", 1
         if edit.match:
             yield "match", edit.format or "", edit.match, 1
-    for change in report.corrections:
-        yield "correction", forms.get(change.edit, ""), f"{change.what} by {change.by}", 1
-    if "model_ms" in (report.timings or {}):
-        yield "correction", "", "tried", 1
-    for attempt in report.attempts:
-        yield "attempt", "", f"{attempt.form} {attempt.stop}", 1
-    if cut := _cut(report):
-        yield "truncated", "", "answer", cut
     for run in report.hooks:
-        end = "passed" if run.exit == 0 else "timeout" if run.exit is None else "refused"
-        yield "hook", run.id, end, 1
+        yield "hook", run.id, "runs", 1
         yield "seconds", run.id, "hook", run.seconds
         if run.flaky:
             yield "flaky", "", run.id, 1
     yield "seconds", "", "decide", sum((report.timings or {}).values()) / 1000
-
-
-def _cut(report: Report) -> int:
-    """Return the number of truncated answers: of the model, or the response itself."""
-    stops = [attempt.stop for attempt in report.attempts]
-    if stops:
-        from patchq.llm.client import NORMAL_ENDS  # lists of changes need no model
-
-        return sum(stop not in NORMAL_ENDS and not stop.startswith("llm.") for stop in stops)
-    return int(any(problem.code == "response.truncated" for problem in report.problems))
 
 
 def counted(report: Report) -> Counts:
@@ -115,14 +91,6 @@ _GAUGES = {
 }
 
 
-def _lines(counts: Mapping[Key, float], gauges: Mapping[str, float | None]) -> Iterator[str]:
-    for name, kind, what, samples in _families(counts, gauges):
-        yield f"# HELP patchq_{name} {what}"
-        yield f"# TYPE patchq_{name} {kind}"
-        for label, value in samples.items():
-            yield f"patchq_{name}{label} {value}"
-
-
 def _families(
     counts: Mapping[Key, float], gauges: Mapping[str, float | None]
 ) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
@@ -145,31 +113,22 @@ def _families(
             yield name, "gauge", what, {"": f"{value:.3f}" if "time" in name else f"{value:.0f}"}
 
 
-class MetricsFile:
-    """The file at `path`, written when there is something new to write."""
+def metrics(counts: Mapping[Key, float], gauges: Mapping[str, float | None]) -> str:
+    """Return the text of the file, with the sums and the gauges' values."""
+    lines = list[str]()
+    for name, kind, what, samples in _families(counts, gauges):
+        lines += [f"# HELP patchq_{name} {what}", f"# TYPE patchq_{name} {kind}"]
+        lines += [f"patchq_{name}{label} {value}" for label, value in samples.items()]
+    return "".join(f"{line}\n" for line in lines)
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._written = ""
-        self._warned = False
 
-    def write(self, counts: Mapping[Key, float], gauges: Mapping[str, float | None]) -> None:
-        """Replace the file by the sums and the gauges' values.
-
-        Its directory must exist.
-        """
-        content = "".join(f"{line}\n" for line in _lines(counts, gauges))
-        if content == self._written and self.path.exists():
-            return
-        # The node exporter reads what ends in `.prom`, so the scratch file must not.
-        scratch = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
-        try:
-            files.replace(self.path, content.encode(), via=scratch)
-        except OSError as error:
-            with suppress(OSError):
-                scratch.unlink()
-            if not self._warned:
-                _LOG.warning("%s: the statistics cannot be written: %s", self.path, error.strerror)
-            self._warned = True
-        else:
-            self._written, self._warned = content, False
+def write(path: Path, text: str) -> None:
+    """Replace the file, whose directory must exist."""
+    # The node exporter reads what ends in `.prom`, so the scratch file must not.
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        files.replace(path, text.encode(), via=scratch)
+    except OSError as error:
+        with suppress(OSError):
+            scratch.unlink()
+        _LOG.warning("%s: the statistics cannot be written: %s", path, error.strerror)

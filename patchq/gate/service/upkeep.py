@@ -34,7 +34,7 @@ from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.report import logs
 from patchq.gate.report.schema import WAITING, Report
-from patchq.gate.service.stats import MetricsFile
+from patchq.gate.service import stats
 
 _SEND_SECONDS = 1.0
 
@@ -56,32 +56,17 @@ class Manager:
     """The service manager that started this process, by what the environment says of it."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        named = environ.get("NOTIFY_SOCKET", "")
         # A path, or a name in Linux' abstract space, which begins with a zero.
-        named = named.replace("@", "\0", 1) if named.startswith(("/", "@")) else ""
-        self._address = os.fsencode(named)
-        self._pause = _watchdog(environ) / 3 if self._address else 0.0
+        self._address = environ.get("NOTIFY_SOCKET", "").replace("@", "\0", 1)
+        # The watchdog is pinged three times within its time.
+        self._pause = int(environ.get("WATCHDOG_USEC", "0")) / 3_000_000
         self._pinged = float("-inf")
-        self._status = ""
 
     def ready(self) -> None:
         self._send("READY=1")
-        self.alive()
-
-    def reloading(self) -> None:
-        self._send(f"RELOADING=1\nMONOTONIC_USEC={int(monotonic() * 1_000_000)}")
-
-    def stopping(self) -> None:
-        self._send("STOPPING=1")
-
-    def status(self, text: str) -> None:
-        """One line for `systemctl status`, sent when it is another one."""
-        if text != self._status:
-            self._status = text
-            self._send(f"STATUS={' '.join(text.split())}")
 
     def alive(self) -> None:
-        """Ping the watchdog, three times within its time; cheap to call often."""
+        """Ping the watchdog if it is time; cheap to call often."""
         now = monotonic()
         if self._pause and now - self._pinged >= self._pause:
             self._pinged = now
@@ -96,16 +81,6 @@ class Manager:
             out.sendto(text.encode(), self._address)
 
 
-def _watchdog(environ: Mapping[str, str]) -> float:
-    """Return the service manager's watchdog interval in seconds, or 0."""
-    try:
-        seconds = int(environ.get("WATCHDOG_USEC", "0")) / 1_000_000
-        meant = int(environ.get("WATCHDOG_PID", os.getpid()))
-    except ValueError:
-        return 0.0
-    return seconds if meant == os.getpid() else 0.0
-
-
 class Upkeep:
     """Housekeeping of one process; the configuration's paths begin at `home`."""
 
@@ -116,14 +91,10 @@ class Upkeep:
         self._repo, self._home = repo, home
         self._tidying = Tidying(repo)
         self._until_renewal = RENEW
-        self._file: MetricsFile | None = None
+        self._written = ""
         self._started = time()
         self._worked = self._wrote = monotonic()
         self._next_removal = 0.0
-
-    def ready(self, session: Session) -> None:
-        self.manager.ready()
-        self._show_status(session)
 
     def count(self, report: Report) -> None:
         self.verdicts[report.state] += 1
@@ -133,7 +104,6 @@ class Upkeep:
     def turn(self, session: Session) -> None:
         self.manager.alive()
         self.bound()
-        self._show_status(session)
         if monotonic() - self._worked >= _BUSY_SECONDS:
             self.idle(session)
 
@@ -176,9 +146,7 @@ class Upkeep:
         named = session.config.stats.prometheus
         if named is None or session.serves:
             return
-        path, queue = self._home / named, store_queue(session.queue)
-        if self._file is None or self._file.path != path:
-            self._file = MetricsFile(path)
+        queue = store_queue(session.queue)
         gauges = {
             "inbox": session.queue.depth(),
             "held": len(session.queue.held()),
@@ -186,12 +154,10 @@ class Upkeep:
             "start_time_seconds": self._started,
             "last_landing_time_seconds": queue.last_landing,
         }
-        self._file.write(queue.counts(), gauges)
-        self._wrote = monotonic()
-
-    def _show_status(self, session: Session) -> None:
-        counts = ", ".join(f"{count} {state}" for state, count in sorted(self.verdicts.items()))
-        self.manager.status(f"watching for {session.target}: {counts or 'nothing yet'}")
+        text = stats.metrics(queue.counts(), gauges)
+        if text != self._written:
+            stats.write(self._home / named, text)
+        self._written, self._wrote = text, monotonic()
 
 
 def _is_finished(session: Session, id: str) -> bool:

@@ -182,7 +182,7 @@ def test_configuration_is_read_anew_or_kept(repo: Path) -> None:
         assert ask(repo, new_file(3), "r3") == "proposed"
         reload("mode: auto\ntarget: other\n", "configuration read anew")
         assert ask(repo, new_file(4), "r4") == "applied"
-        reload("queue: {poll_seconds: 9}\n", "from the next start")
+        reload("queue: {poll_seconds: 9}\n", "configuration read anew")
         assert ask(repo, new_file(5), "r5") == "proposed"
     assert batches(repo, "other") == Counter(["r4"])
 
