@@ -1,4 +1,4 @@
-"""What steers a process that serves a queue: signals, and the rules as they are now.
+"""Control of a process that serves a queue: signals, stop, and the rules as they are now.
 
 Signals only set flags and ring the bell; the batch in hand is always finished.
 """
