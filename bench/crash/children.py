@@ -162,11 +162,11 @@ def _replace(owner: object, name: str, by: Callable[..., object]) -> None:
 
 
 def _no_barrier() -> None:
-    from patchq.gate.git import files, lock_files
+    from patchq.gate.git import files
 
     _replace(files, "barrier", lambda *paths: None)
     _replace(files, "syncfs", lambda fd: None)
-    _replace(lock_files.LockFile, "flush", lambda lock: None)
+    _replace(files.LockFile, "flush", lambda lock: None)
 
 
 def _shown_at_once() -> None:

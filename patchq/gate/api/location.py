@@ -171,8 +171,8 @@ class Location(Struct, frozen=True):
 
     def keep_out_of_commits(self, paths: Collection[str], *, remove: bool) -> None:
         """Have git ignore files of the work tree in this repository, or no more."""
-        change = files.include if remove else files.exclude
-        change(self.repo.commondir, [f"/{path}" for path in paths])
+        patterns = [f"/{path}" for path in paths]
+        files.exclude(self.repo.commondir, patterns, remove=remove)
 
 
 def write_file(path: Path, data: bytes | None, *tops: Path) -> None:

@@ -328,18 +328,15 @@ class Whereabouts(Struct, frozen=True):
 class WorkTrees:
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
-        self._asked: dict[str, Whereabouts] = {}
 
     def find(self, path: str) -> Whereabouts:
         """Return the file that the absolute path names; links to directories are followed.
 
         A link at its end is itself the file: who deletes it does not mean the one it leads to."""
-        if path not in self._asked:
-            try:
-                self._asked[path] = self._find(path)
-            except (OSError, ValueError):  # no name of a file system
-                self._asked[path] = Whereabouts(None, "is no path that can be looked up")
-        return self._asked[path]
+        try:
+            return self._find(path)
+        except (OSError, ValueError):  # no name of a file system
+            return Whereabouts(None, "is no path that can be looked up")
 
     def ignore(self, path: str) -> bool:
         repo = self._repo

@@ -4,6 +4,12 @@ A path may be relative to a `folder`, the descriptor of a directory, so no link 
 
 The umask says who else may use a file, widened as git's `core.sharedRepository` asks.  It is the
 process's, so it is widened once, for libgit2 and for the programs that patchq starts as well.
+
+Within git's own protocol, whoever creates `<file>.lock` may replace `<file>`.  A lock that a killed
+process left blocks everybody, and nothing in it says whose it was.  So the lock is made by `link()`
+from a file of our own, `GITDIR/patchq-<token>…`: as exclusive as creating it, and from then on the
+shared inode proves whose it is.  The own file is flocked while its owner lives; the kernel takes
+that back on any death, so no pid and no clock decides who is dead.
 """
 
 from __future__ import annotations
@@ -11,18 +17,21 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import math
 import os
 import random
 import re
+import secrets
 import signal
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from patchq.gate.errors import DiskFault
+from patchq.gate.errors import Busy, DiskFault
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _RENAME_NOREPLACE = 1
@@ -34,6 +43,7 @@ _MMAP_THRESHOLD, _LARGE_BYTES = -3, 128 << 10
 _NONE = {"umask", "false", "no", "off", "0", ""}
 _GROUP = {"group", "true", "yes", "on", "1"}
 _ALL = {"all", "world", "everybody", "2"}
+WAIT_SECONDS = 10.0  # for the owner of a lock file
 _shared = False  # true once the umask is that of a shared repository
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
@@ -121,26 +131,15 @@ def take_away(path: Path, *tops: Path) -> None:
             folder.rmdir()
 
 
-def exclude(commondir: Path, patterns: Iterable[str]) -> None:
-    """Add the patterns to the repository's `info/exclude`, except those that it has."""
+def exclude(commondir: Path, patterns: Iterable[str], *, remove: bool = False) -> None:
+    """Add patterns to the repository's `info/exclude`, or take them out."""
     path = commondir / "info" / "exclude"
-    known = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
-    lines = set(known.splitlines())
-    new = [pattern for pattern in dict.fromkeys(patterns) if pattern not in lines]
-    if new:
-        path.parent.mkdir(exist_ok=True)
-        start = "" if not known or known.endswith("\n") else "\n"
-        with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(start + "".join(f"{pattern}\n" for pattern in new))
-
-
-def include(commondir: Path, patterns: Collection[str]) -> None:
-    """Take the patterns out of the repository's `info/exclude`."""
-    path = commondir / "info" / "exclude"
-    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-    kept = [line for line in lines if os.fsdecode(line.rstrip()) not in patterns]
-    if kept != lines:
-        save(path, b"".join(kept))
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    given = [*map(os.fsencode, patterns)]
+    kept = [line for line in lines if line not in given]
+    wanted = kept if remove else [*lines, *(line for line in given if line not in lines)]
+    if wanted != lines:
+        save(path, b"".join(line + b"\n" for line in wanted))
 
 
 def append(fd: int, data: bytes) -> None:
@@ -311,3 +310,116 @@ def make_directory(path: Path) -> None:
         path.mkdir()
         if _shared:
             path.chmod(stat.S_IMODE(path.stat().st_mode) | stat.S_ISGID)
+
+
+@dataclass
+class LockFile:
+    """A file at `own`, open as `fd`, to which the lock file is linked."""
+
+    own: Path
+    fd: int
+    lock: Path | None = None
+
+    @classmethod
+    def write(cls, directory: Path, suffix: str, content: bytes) -> LockFile:
+        """Write a new file `patchq-<token><suffix>` with `content`, not linked yet."""
+        while True:
+            own = directory / f"patchq-{secrets.token_hex(8)}{suffix}"
+            fd = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            if flock(fd, math.inf) and own.exists():
+                break
+            os.close(fd)  # taken for a dead owner's before it was flocked
+        lock = cls(own, fd)
+        try:
+            write_all(fd, content)
+        except OSError:
+            lock.free()
+            raise
+        return lock
+
+    def flush(self) -> None:
+        os.fsync(self.fd)
+
+    def hold(
+        self, lock: Path, wait: float = WAIT_SECONDS, cut: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Become the owner of `lock`.
+
+        Raises `Busy` if another process is after `wait` seconds, or once `cut` says so."""
+        for _ in attempts(wait, cut):
+            try:
+                make_directory(lock.parent)  # git removes those that pack-refs emptied
+                os.link(self.own, lock)
+            except (FileExistsError, FileNotFoundError):
+                continue
+            except OSError as error:
+                raise DiskFault(
+                    f"cannot make the hard link {lock}: {error.strerror}",
+                    "patchq needs a file system with hard links for the git directory",
+                ) from None
+            self.lock = lock
+            return
+        raise Busy(*_held_by_others(lock))
+
+    def find(self, places: Iterable[Path]) -> Path | None:
+        """Return the place of a link to the own file.
+
+        So a dead owner's lock is found.
+        """
+        for place in places:
+            with suppress(FileNotFoundError):
+                if os.path.samestat(place.lstat(), os.fstat(self.fd)):
+                    self.lock = place
+        return self.lock
+
+    def beside(self, suffix: str) -> Path:
+        return self.own.with_name(self.own.name + suffix)
+
+    def publish(self, path: Path) -> None:
+        """Rename the lock to `path`."""
+        assert self.lock is not None
+        os.rename(self.lock, path)
+        self.lock = None
+
+    def unlock(self) -> None:
+        if self.lock is not None:
+            self.lock.unlink(missing_ok=True)
+            self.lock = None
+
+    def release(self) -> None:
+        """Unlock, and leave the own file as a dead owner's."""
+        self.unlock()
+        os.close(self.fd)
+
+    def free(self) -> None:
+        self.unlock()
+        self.own.unlink(missing_ok=True)
+        self.release()
+
+
+def leftovers(directory: Path, suffix: str, wait: float = 0.0) -> Iterator[LockFile]:
+    """Yield the files of owners that are dead, or die within `wait` seconds.
+
+    Each is now the caller's, to be freed.
+    """
+    deadline = time.monotonic() + wait
+    for own in sorted(directory.glob(f"patchq-*{suffix}")):
+        try:
+            fd = os.open(own, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        if flock(fd, deadline - time.monotonic()) and own.exists():
+            yield LockFile(own, fd)
+        else:
+            os.close(fd)
+
+
+def _held_by_others(lock: Path) -> tuple[str, str]:
+    try:
+        age = max(0, round(time.time() - lock.stat().st_mtime))
+    except OSError:
+        return f"{lock} was held by other processes in turn", "it is tried again"
+    return (
+        f"{lock} is held by another process since {age} s",
+        f"it is tried again; if no git process runs in this repository: rm '{lock}'",
+    )

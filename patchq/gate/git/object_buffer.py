@@ -6,7 +6,7 @@ hundreds of files.
 
 They go to files in a directory of their own, which are flushed and then renamed to where git looks
 for them.  So an empty object or half a pack is never seen, whatever is killed or cut off, and
-what is left behind has an own file that tells whose it was (`lock_files`).
+what is left behind has an own file that tells whose it was (`files.LockFile`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import ObjectType
 
-from patchq.gate.git.files import make_directory
-from patchq.gate.git.lock_files import LockFile, leftovers
+from patchq.gate.git.files import LockFile, leftovers, make_directory
 from patchq.gate.git.objects import object_id, referred
 
 MOST_LOOSE = 24  # more objects at once than these are written as a pack

@@ -34,8 +34,7 @@ from msgspec import Struct
 
 from patchq.gate.errors import DiskFault, ObjectsGone, RepositoryFault
 from patchq.gate.git import files, records
-from patchq.gate.git.files import make_directory
-from patchq.gate.git.lock_files import WAIT_SECONDS, LockFile, leftovers
+from patchq.gate.git.files import WAIT_SECONDS, LockFile, leftovers, make_directory
 from patchq.gate.git.objects import Identity
 
 _BAD_NAME = re.compile(

@@ -24,7 +24,7 @@ from patchq.core.text.quote import clip
 from patchq.gate.errors import Busy, DiskFault, UsageError
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
-from patchq.gate.git.lock_files import WAIT_SECONDS
+from patchq.gate.git.files import WAIT_SECONDS
 from patchq.gate.pipeline import comments, depends, history, notes
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session

@@ -351,7 +351,7 @@ def test_a_home_branch_that_is_gone(tmp_path: Path) -> None:
     git("branch", "-q", "-D", "main", cwd=repo)
     assert "patchq init --target" in patchq("run", cwd=repo, code=2).err
     git("symbolic-ref", "refs/heads/main", "refs/heads/other", cwd=repo)
-    assert "home branch main is a symbolic ref" in patchq("run", cwd=repo, code=2).err
+    assert "or a symbolic ref" in patchq("run", cwd=repo, code=2).err
 
 
 def test_a_daemon_follows_the_home_branch(tmp_path: Path) -> None:

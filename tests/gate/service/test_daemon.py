@@ -359,7 +359,7 @@ def test_g04_lock_of_a_killed_command_is_removed(repo: Path) -> None:
         die(
             repo,
             "from pathlib import Path\n"
-            "from patchq.gate.git.lock_files import LockFile\n"
+            "from patchq.gate.git.files import LockFile\n"
             "lock = LockFile.write(Path('.git').resolve(), '.ref', b'')\n"
             "lock.hold(Path('.git/refs/heads/main.lock').resolve())",
         )

@@ -67,7 +67,7 @@ from patchq.gate.git.checkout import (
     same_entry,
 )
 from patchq.gate.git.command import Done
-from patchq.gate.git.lock_files import LockFile, leftovers
+from patchq.gate.git.files import LockFile, leftovers
 from patchq.gate.git.objects import BLOB, LINK, Leaf, is_blob, is_regular, object_id
 from patchq.gate.git.repository import Repository
 
