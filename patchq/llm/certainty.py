@@ -180,14 +180,6 @@ def _defined(text: str) -> list[str]:
     return [name for found in _DEFINED.findall(text) for name in found if name]
 
 
-def likeliest(lines: Sequence[str], quote: str) -> int:
-    """Return the 0-based line at which most words of the quote are found."""
-    count = quote.removesuffix("\n").count("\n") + 1
-    missing = list(_missing(lines, count, Counter(words(quote))))
-    best = min(range(len(missing)), key=missing.__getitem__, default=0)
-    return max(0, best - count + 1)
-
-
 # ---------------------------------------------------------------- the replacement
 
 

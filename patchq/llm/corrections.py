@@ -52,8 +52,7 @@ from patchq.core.text.quote import decode
 from patchq.gate.queue.spool import digest
 from patchq.gate.report import secrecy
 from patchq.llm import certainty
-from patchq.llm.chat import AT_ONCE, Cache
-from patchq.llm.client import Answer, Message, Model
+from patchq.llm.chat import AT_ONCE, Answer, Cache, Chat, Message
 from patchq.llm.prompts import excerpt, quoted
 
 _LOG = logging.getLogger("patchq")
@@ -104,23 +103,15 @@ class Repair(Struct, frozen=True):
 class Questioner:
     """Questions to the model about the edits of one batch.
 
-    `tried` is True once a question was asked; `used` has the cache keys of the answers used.
+    `tried` is True once a question was asked.  `problems` are the model's failures by their codes,
+    as warnings.
     `pulse` is called about every second of waiting, in the thread that waits.
     """
 
-    def __init__(self, model: Model, cache: Cache, pulse: Callable[[], None]) -> None:
-        self.used: list[str] = []
+    def __init__(self, model: Chat, cache: Cache, pulse: Callable[[], None]) -> None:
         self.tried = False
         self._model, self._cache, self._pulse = model, cache, pulse
-        self._problems: dict[str, Problem] = {}
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Return the model's failures as warnings, one of each kind.
-
-        The verdict without the model stays.
-        """
-        return tuple(self._problems.values())
+        self.problems: dict[str, Problem] = {}
 
     def each(self, ask: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         """Return `ask(item)` for each item, several at once."""
@@ -138,12 +129,8 @@ class Questioner:
         self.tried = True
         name = digest(key, self._model.name, *about)
         text = self._cache.get(name)
-        if text is None:
-            text = self._answer(key, messages)
-            if text is None:
-                return None
+        if text is None and (text := self._answer(key, messages)) is not None:
             self._cache.put(name, text)
-        self.used.append(name)
         return text
 
     def _answer(self, key: str, messages: Sequence[Message]) -> str | None:
@@ -159,7 +146,7 @@ class Questioner:
                 "send the edit again with the lines that the file has",
             )
         _LOG.warning("%s: %s", answer.code, answer.message)
-        self._problems.setdefault(answer.code, replace(answer, severity="warning"))
+        self.problems.setdefault(answer.code, replace(answer, severity="warning"))
         return None
 
 
@@ -209,7 +196,6 @@ def correct_quotes(batch: PlannedBatch, questioner: Questioner) -> Repair | None
         return None
     again = batch.replanned(edits)
     if not _holds(again, edits):
-        _LOG.info("the model's snippets are in the file, and the change is refused with them too")
         return None
     return Repair(again, tuple(one for miss in missed for one in _corrections(miss, edits)))
 
@@ -293,11 +279,10 @@ def _holds(batch: PlannedBatch, corrected: Mapping[str, Edit]) -> bool:
 def _corrections(miss: Miss, corrected: Mapping[str, Edit]) -> list[Correction]:
     id = miss.edit.id
     old, new = halves(corrected[id].op)
-    _LOG.info("edit %s: the model corrected the quote %r to %r", id, miss.old, old)
-    if new == miss.new:
-        return [Correction(id, "old", "model")]
-    _LOG.info("edit %s: its replacement %r became %r", id, miss.new, new)
-    return [Correction(id, "old", "model"), Correction(id, "new", "model")]
+    halved = f"{miss.old!r} to {old!r}, {miss.new!r} to {new!r}"
+    _LOG.info("edit %s: the model corrected %s", id, halved)
+    changed = [Correction(id, "new", "model")] if new != miss.new else []
+    return [Correction(id, "old", "model"), *changed]
 
 
 def _corrected(questioner: Questioner, miss: Miss) -> Edit | None:
@@ -309,19 +294,12 @@ def _corrected(questioner: Questioner, miss: Miss) -> Edit | None:
 
 
 def _old(questioner: Questioner, miss: Miss) -> str | None:
-    lines, near = miss.text.removesuffix("\n").split("\n"), miss.quote.near
-    start, end = excerpt(
-        lines, certainty.likeliest(lines, miss.old) if near is None else near, BUDGET
-    )
+    lines = miss.text.removesuffix("\n").split("\n")
+    start, end = excerpt(lines, miss.quote.near or 0, BUDGET)
     shown, cut = "".join(f"{line}\n" for line in lines[start:end]), (start, end) != (0, len(lines))
     text = for_old(miss.edit.path, shown, cut, miss.old, miss.quote.whole_lines)
     snippet = questioner.ask(OLD, question(text), miss.text, miss.old)
-    if not snippet:
-        return None
-    old = certainty.selected(miss.text, miss.quote, snippet)
-    if old is None:
-        _LOG.info("edit %s: the model named %r, which is not certain", miss.edit.id, snippet)
-    return old
+    return certainty.selected(miss.text, miss.quote, snippet) if snippet else None
 
 
 def _new(questioner: Questioner, miss: Miss, old: str) -> str | None:
@@ -330,17 +308,14 @@ def _new(questioner: Questioner, miss: Miss, old: str) -> str | None:
     It is a merge, with which the model agrees on all but blanks.
     """
     merged = certainty.merged(miss.old, old, miss.new)
-    if merged is None or merged == old:
-        _LOG.info("edit %s: it changes what it misquotes, which is not corrected", miss.edit.id)
+    if merged is None or merged == old:  # it changes what it misquotes
         return None
     if not merged:
         return merged
     text = for_new(miss.old, old, miss.new)
     answer = questioner.ask(NEW, question(text), miss.text, miss.old, old, miss.new)
-    if answer is None or "".join(answer.split()) != "".join(merged.split()):
-        _LOG.info("edit %s: the model's replacement %r is not certain", miss.edit.id, answer)
-        return None
-    return merged
+    agrees = answer is not None and "".join(answer.split()) == "".join(merged.split())
+    return merged if agrees else None
 
 
 def for_old(path: str, shown: str, cut: bool, quote: str, whole_lines: bool) -> str:

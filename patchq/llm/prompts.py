@@ -16,10 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, get_args
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from patchq.core.formats.registry import FORMATS
-from patchq.core.resolve.anchors import Ranked, parts, ranked
+from patchq.core.resolve.anchors import Ranked, ranked
 from patchq.core.text.quote import inline
 
 Form = Literal["diff", "edit-script", "indexed", "contextual", "whole"]
@@ -44,14 +43,12 @@ _OF_ANY_SIZE: tuple[Form, ...] = ("edit-script", "indexed", "contextual")
 class ShownFile(Struct, frozen=True):
     r"""A file to show, as text with `\n` for line ends.
 
-    `text` is None for a file to be created.  `line` (1-based) is the place of the change, if known;
-    `reach` is the number of lines shown before and after it, None for all.
+    `text` is None for a file to be created.  `line` (1-based) is the place of the change, if known.
     """
 
     path: str
     text: str | None
     line: int | None = None
-    reach: int | None = None
 
 
 class Task(Struct, frozen=True):
@@ -106,7 +103,7 @@ def build(
     shares = _shares(task, wanted, budget)
     forms = {file.path: _form(task, file, wanted, shares[file.path]) for file in task.files}
     listed = {
-        file.path: ranked(file.path, file.text or "", file.line, file.reach)[:MOST_CANDIDATES]
+        file.path: ranked(file.path, file.text or "", file.line)[:MOST_CANDIDATES]
         for file in task.files
         if forms[file.path] == "edit-script"
     }
@@ -121,11 +118,7 @@ def build(
             *(
                 section
                 for file in task.files
-                for section in _file(
-                    replace(file, reach=None) if forms[file.path] == "whole" else file,
-                    shares[file.path],
-                    listed.get(file.path),
-                )
+                for section in _file(file, shares[file.path], listed.get(file.path))
             ),
             *_tests(task.tests, budget - sum(shares.values())),
             *([ending] if ending else _answer(task, forms)),
@@ -210,15 +203,12 @@ def _shown(file: ShownFile, share: int) -> str:
 def _part(file: ShownFile, share: int) -> tuple[str, int, int, int]:
     """Return the shown part of a file, its line range, and the line count.
 
-    The range is 0-based and half-open.  `share` bounds the characters, the file's `reach` the
-    lines.
+    The range is 0-based and half-open.  `share` bounds the characters.
     """
     text = file.text or ""
     lines = text.removesuffix("\n").split("\n") if text else []
     near = min((file.line or 1) - 1, len(lines))
     start, end = (0, len(lines)) if len(text) <= share else excerpt(lines, near, share)
-    if file.line is not None and file.reach is not None:
-        start, end = max(start, near - file.reach), min(end, near + file.reach + 1)
     return "".join(f"{line}\n" for line in lines[start:end]), start, end, len(lines)
 
 
@@ -234,18 +224,6 @@ def _tests(tests: Sequence[ShownFile], budget: int) -> Iterator[str]:
         share = max(budget, 0) // (len(tests) - number)
         budget -= min(share, len(file.text or ""))
         yield _shown(file, share)
-
-
-def aimed(file: ShownFile, task: str) -> ShownFile:
-    """Return the file with the line of the first definition named in `task`.
-
-    A file whose line is known stays as it is.
-    """
-    if file.line is not None or file.text is None:
-        return file
-    words = set(re.findall(r"\w+", task))
-    named = (part.header + 1 for part in parts(file.path, file.text) or () if part.name in words)
-    return replace(file, line=next(named, None))
 
 
 # ---------------------------------------------------------------- how to answer

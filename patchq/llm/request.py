@@ -2,7 +2,7 @@
 
 The model is asked until there is a response that can be read.
 
-    files: [src/login.py, {path: src/big.py, line: 340, reach: 40}]
+    files: [src/login.py, {path: src/big.py, line: 340}]
     task: Lock an account after five wrong passwords
     form: auto            # diff, edit-script, indexed, contextual, whole
     mode: review          # never apply it unseen; `auto` is the configuration's to allow
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, to_builtins
 
@@ -38,7 +38,7 @@ from patchq.core.text.quote import clip, visible
 from patchq.gate.config import config_file
 from patchq.gate.config.schema import Count, Section, Text, check, takes
 from patchq.llm import prompts
-from patchq.llm.client import Answer, Message, Model
+from patchq.llm.chat import Answer, Chat, Message
 from patchq.llm.prompts import BUDGET, FormChoice, Prompt, Task
 
 MOST_FILES = 50
@@ -49,20 +49,11 @@ def _words(most: int) -> Meta:
 
 
 class RequestedFile(Section):
-    """A file to change, a line in it, and the number of lines around.
-
-    `reach` lines on each side of `line` are shown to the model.
-    """
+    """A file to change, and the line of the change, if known."""
 
     shorthand = "path"
     path: Text
     line: Count | None = None
-    reach: Count | None = None
-
-    @staticmethod
-    def misfits(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        if given.get("reach") and not given.get("line"):
-            yield "reach", "nothing without `line`"
 
 
 def _each_once(files: tuple[RequestedFile, ...]) -> str | None:
@@ -135,12 +126,10 @@ class Query(Struct, frozen=True):
     known: frozenset[str] = frozenset()
 
 
-class Reply(Struct, frozen=True):
-    data: bytes | None
-    generation: Generation
+Reply = tuple[bytes | None, Generation]
 
 
-def ask(query: Query, model: Model) -> Reply:
+def ask(query: Query, model: Chat) -> Reply:
     """Ask until an answer can be read, or the attempts are used up.
 
     It blocks; it knows neither the repository nor the queue, so it may run in a thread of its own.
@@ -155,12 +144,12 @@ def ask(query: Query, model: Model) -> Reply:
         end = answer.code if isinstance(answer, Problem) else answer.stop
         attempts.append(Attempt(len(attempts) + 1, prompt.form, clip(visible(end), 60)))
         if isinstance(answer, Problem):
-            return Reply(None, Generation(tuple(attempts), (answer,), by_hand(query), query.mode))
+            return None, Generation(tuple(attempts), (answer,), by_hand(query), query.mode)
         data = enveloped(answer, query)
         problems = unreadable(data, query.known) if answer.whole else (_cut(answer),)
         if not problems:
             break
-    return Reply(data, Generation(tuple(attempts), problems, None, query.mode, prompt.candidates))
+    return data, Generation(tuple(attempts), problems, None, query.mode, prompt.candidates)
 
 
 def by_hand(query: Query) -> str:
@@ -223,22 +212,16 @@ def enveloped(answer: Answer, query: Query) -> bytes:
 
     Half a surrogate pair, which no file can hold, becomes bytes that are no text, and is refused.
     """
-    own, text = _own_header(answer.text)
+    found = front_matter.split(answer.text)
+    text = found.body if isinstance(found, Split) else answer.text
+    own = read_header(found) if isinstance(found, Split) else None
     header: Mapping[str, str | None] = {
         "target": query.target,
         "base": query.base,
-        "message": own.message,
+        "message": own.message if isinstance(own, Header) else None,
         "agent": "patchq",
         "model": visible(clip(answer.model, 200)),
         "retries": query.retries,
     }
     lines = [f"{key}: {json.dumps(value)}\n" for key, value in header.items() if value]
     return f"---\n{''.join(lines)}---\n{text}".encode("utf-8", "surrogatepass")
-
-
-def _own_header(text: str) -> tuple[Header, str]:
-    found = front_matter.split(text)
-    if not isinstance(found, Split):
-        return Header(), text
-    header = read_header(found)
-    return header if isinstance(header, Header) else Header(), found.body

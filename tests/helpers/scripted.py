@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from patchq.core.model.values import Problem
-from patchq.llm.client import Answer, Message
+from patchq.llm.chat import Answer, Chat, Message
 
 
 @dataclass
-class Scripted:
+class Scripted(Chat):
     """A model that answers by its script and keeps the questions."""
 
     script: Sequence[str | Answer | Problem] | Callable[[str], str | Answer | Problem]

@@ -10,8 +10,7 @@ import pytest
 
 from patchq.core.model.values import Problem
 from patchq.gate.config.schema import Llm
-from patchq.llm.chat import Chat
-from patchq.llm.client import Answer, Message, Stop
+from patchq.llm.chat import Answer, Chat, Message, Stop
 from tests.helpers.chat_server import ChatServer, Reply, serving
 
 KEY = "sk-very-secret-0123456789"

@@ -16,8 +16,7 @@ from patchq.core.model.values import Correction, Edit, Problem
 from patchq.core.plan import batch
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.spool import create
-from patchq.llm.chat import Cache
-from patchq.llm.client import Answer, Model
+from patchq.llm.chat import Answer, Cache, Chat
 from patchq.llm.corrections import NEW, OLD, PlannedBatch, Questioner, Repair, correct_quotes
 from tests.helpers.scripted import Scripted
 from tests.helpers.trees import RULES, DictTree
@@ -51,7 +50,7 @@ class Tried(NamedTuple):
 
 
 def attempt(
-    asked: Model,
+    asked: Chat,
     *ops: Op,
     files: dict[str, str] | None = None,
     cache: Cache | None = None,
@@ -62,14 +61,12 @@ def attempt(
     return corrected(edits, tree, asked, cache or Cache())
 
 
-def corrected(edits: list[Edit], tree: DictTree, asked: Model, cache: Cache) -> Tried:
+def corrected(edits: list[Edit], tree: DictTree, asked: Chat, cache: Cache) -> Tried:
     plan = batch.plan(edits, tree, RULES)
     assert plan.refused
     questioner = Questioner(asked, cache, lambda: None)
     made = correct_quotes(PlannedBatch(edits, plan, tree, RULES), questioner)
-    for name in questioner.used if made else ():
-        cache.keep(name)
-    return Tried(made, questioner.problems)
+    return Tried(made, tuple(questioner.problems.values()))
 
 
 def result(tried: Tried, path: str = PATH) -> str | None:

@@ -34,7 +34,7 @@ def attempt(
     assert not plan.refused
     questioner = Questioner(asked, Cache(), lambda: None)
     repair = correct_escapes(PlannedBatch(edits, plan, tree, rules), questioner)
-    return repair, questioner.problems
+    return repair, tuple(questioner.problems.values())
 
 
 def test_only_the_wrong_escapes_are_undone() -> None:

@@ -26,7 +26,7 @@ SOLE_IMPORTERS = {
     "yaml": "patchq.core.text.yamlio",
     "watchdog": "patchq.gate.service.wake",
     "httpx2": "patchq.forge",
-    "openai": "patchq.llm.completions",
+    "openai": "patchq.llm.chat",
     "anyio": "patchq.mcp",
     "mcp": "patchq.mcp",
     "mcp_types": "patchq.mcp",

@@ -208,13 +208,11 @@ class Ranked(Struct, frozen=True):
     score: int
 
 
-def ranked(
-    path: str, source: str, target: int | None = None, reach: int | None = None
-) -> list[Ranked]:
+def ranked(path: str, source: str, target: int | None = None) -> list[Ranked]:
     """Return the anchor candidates of a file, the best first.
 
     With a `target` line, other lines than definitions are candidates near it; anywhere, where none
-    near it occurs only once.  `reach` is how many lines away any candidate may be.
+    near it occurs only once.
     """
     lines = source.split("\n")
     counts = Counter(line.strip() for line in lines)
@@ -222,12 +220,9 @@ def ranked(
     headers = {part.header for part in found}
     near = range(len(lines))
     if target is not None:
-        around = _REACH if reach is None else reach
-        near = range(max(target - 1 - around, 0), min(target + around, len(lines)))
-        if reach is None and not any(counts[lines[i].strip()] == 1 for i in near):
+        near = range(max(target - 1 - _REACH, 0), min(target + _REACH, len(lines)))
+        if not any(counts[lines[i].strip()] == 1 for i in near):
             near = range(len(lines))
-        if reach is not None:
-            found = [part for part in found if part.header in near]
     others = [i for i in near if lines[i].strip() and i not in headers]
     candidates = []
     for part in (*found, *(Part.of_lines("line_pattern", None, i, i + 1) for i in others)):

@@ -383,22 +383,22 @@ def _corrected(response: Response, resolved: Resolved) -> Resolved:
     corrections: tuple[Correction, ...] = ()
     if model is not None:
         from patchq.llm import corrections as asking  # few configure a model
+        from patchq.llm.chat import Cache
 
         began = perf_counter()
         edits, plan = choice.among(resolved.parsed.edits), resolved.plan
         tree, declared = session.repo.tree(resolved.base.commit), resolved.base.how == "declared"
         before = asking.PlannedBatch(edits, plan, tree, session.rules, declared)
-        questioner = asking.Questioner(model, session.answers, session.pulse)
+        answers = Cache() if choice.dry_run else session.answers
+        questioner = asking.Questioner(model, answers, session.pulse)
         correct = asking.correct_quotes if plan.refused else asking.correct_escapes
         repair = correct(before, questioner)
-        response.warnings.extend(questioner.problems)
+        response.warnings.extend(questioner.problems.values())
         if repair is not None:
             by_id = {edit.id: edit for edit in repair.batch.edits}
             edits = tuple(by_id.get(edit.id, edit) for edit in resolved.parsed.edits)
             parsed, corrections = replace(resolved.parsed, edits=edits), repair.corrections
             resolved = replace(resolved, parsed=parsed, plan=repair.batch.plan)
-            for name in () if choice.dry_run else questioner.used:
-                session.answers.keep(name)
         if questioner.tried:
             response.timings["model_ms"] = milliseconds(began)
     if resolved.plan.refused:

@@ -30,8 +30,7 @@ from patchq.gate.report import secrecy
 from patchq.gate.report.schema import Report
 from patchq.llm import request
 from patchq.llm.chat import AT_ONCE, Chat
-from patchq.llm.client import Model
-from patchq.llm.prompts import ShownFile, Task, aimed
+from patchq.llm.prompts import ShownFile, Task
 from patchq.llm.request import Query, Reply, Request, RequestedFile
 
 _LOG = logging.getLogger("patchq")
@@ -73,7 +72,7 @@ class RequestDesk:
         else:
             generation = Generation(problems=(_NOT_CONFIGURED,), prompt=request.by_hand(query))
         reply = Future[Reply]()
-        reply.set_result(Reply(None, generation))
+        reply.set_result((None, generation))
         return reply
 
     def answered(self, wait: float = 0.0) -> list[Claim]:
@@ -88,9 +87,9 @@ class RequestDesk:
             if self.session.stop.is_set:
                 break  # what was cut short is asked again by the next start
             if reply.done():
-                answer = reply.result()
-                data = claim.data if answer.data is None else answer.data
-                claims.append(self.session.queue.answer(claim, data, answer.generation))
+                data, generation = reply.result()
+                body = claim.data if data is None else data
+                claims.append(self.session.queue.answer(claim, body, generation))
                 del self._asked[token]
         return claims
 
@@ -120,14 +119,14 @@ class RequestDesk:
         self._pool.shutdown(cancel_futures=True)
 
 
-def _reply(query: Query, model: Model) -> Reply:
+def _reply(query: Query, model: Chat) -> Reply:
     try:
         return request.ask(query, model)
     except Exception as error:
         _LOG.error("asking failed: %s", error, exc_info=error)
         what = f"patchq failed on this request ({type(error).__name__})"
         hint = "ask for something else, and report the defect with the log's traceback"
-        return Reply(None, Generation(problems=(Problem("fault.crashed", what, hint),)))
+        return None, Generation(problems=(Problem("fault.crashed", what, hint),))
 
 
 _NOT_CONFIGURED = Problem(
@@ -186,7 +185,7 @@ def _query(session: Session, asked: Request) -> Query:
         raise _wrong("value", message, "take the secret out of it")
     task = Task(
         asked.task,
-        tuple(aimed(file, asked.task) for file in files),
+        tuple(files),
         base,
         asked.form,
         tuple(tests),
@@ -218,7 +217,7 @@ def _shown(session: Session, tree: Tree, file: RequestedFile, *, there: bool = F
         data, _ = existing(tree, path, session.rules)
         check_text(path, data, session.rules)
         text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
-    return ShownFile(path, text, file.line, file.reach)
+    return ShownFile(path, text, file.line)
 
 
 def _again(session: Session, asked: Request) -> Query:

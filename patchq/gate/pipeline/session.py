@@ -36,8 +36,7 @@ from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue import Claim, Requests
 from patchq.gate.queue.lock import Hand, WorkStage
 from patchq.gate.report.schema import IDLE, Report
-from patchq.llm.chat import Cache, Chat
-from patchq.llm.client import Model, Stop
+from patchq.llm.chat import Cache, Chat, Stop
 
 if TYPE_CHECKING:
     from patchq.gate.hooks.engine import Engine, Notifier
@@ -135,7 +134,7 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
         return Signer(self.repo, self.config.commit.sign)
 
     @cached_property
-    def model(self) -> Model | None:
+    def model(self) -> Chat | None:
         llm = self.config.llm
         return Chat(llm, self.stop) if llm.model and llm.correct else None
 

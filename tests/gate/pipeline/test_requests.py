@@ -174,7 +174,6 @@ BAD = {
     "secret": ("files: [.env]\ntask: x\n", "path.denied"),
     "test": ("files: [a.py]\ntask: x\ntests: [b.py]\n", "path.not_found"),
     "retries": ("retries: nothing\n", "frontmatter.value"),
-    "reach of no line": ("files: [{path: a.py, reach: 2}]\ntask: x\n", "frontmatter.value"),
     "secret reference": (
         f"files: [a.py]\ntask: x\nreference: ghp_{'a1B2c3D4e5F6' * 3}\n",
         "frontmatter.value",
