@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from patchq.core.formats.registry import FORMATS
-from patchq.llm.prompts import ShownFile, Task, aimed, build, is_large_file
+from patchq.llm.prompts import ShownFile, Task, build, is_large_file
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import git, make_repo, write_config
 
@@ -38,7 +38,7 @@ def test_large_files(text: str, large: bool) -> None:
 
 
 NEW = ShownFile("new.py", None)
-BIG, PART = ShownFile("a.py", LARGE), ShownFile("a.md", LARGE, 9, 9)
+BIG, PART = ShownFile("a.py", LARGE), ShownFile("a.md", LARGE * 20, 9)
 FORMS = {
     "new": ((NEW,), "auto", {"whole_file"}, "whole"),
     "large and new": ((BIG, NEW), "auto", {"find_replace", "whole_file"}, "diff"),
@@ -65,12 +65,6 @@ def test_a_file_of_which_a_part_is_shown_is_never_asked_for_whole() -> None:
     assert "Left out here, and to stay as they are: lines 101-400." in prompt.text
 
 
-def test_a_definition_that_the_task_names_is_the_target() -> None:
-    assert aimed(ShownFile("a.py", LARGE), "Rename f100 to g").line == 401
-    assert aimed(ShownFile("a.py", LARGE, 7), "Rename f100 to g").line == 7
-    assert aimed(ShownFile("a.py", LARGE), "Rename it").line is None
-
-
 def test_tests_are_shown_and_no_form_is_asked_for_them() -> None:
     text = build(task(ShownFile("a.py", SMALL), tests=(ShownFile("test_a.py", "import a\n"),))).text
     assert "do not change them\n\n### `test_a.py`, all of its 1 lines\n\n```\nimport a\n```" in text
@@ -82,17 +76,6 @@ def test_a_script_selects_from_the_ranked_candidates() -> None:
     assert offered[:2] == ("def f100():", "f100")
     assert '{"type": "function_definition", "selected": "def f100():"' in prompt.text
     assert "return 199" not in offered
-
-
-def test_only_what_is_within_reach_is_shown() -> None:
-    text = build(task(ShownFile("a.py", LARGE, 401, 2))).text
-    assert "lines 399-403 of 800" in text
-    assert "Left out here, and to stay as they are: lines 1-398 and 404-800." in text
-    assert "def f99" not in text
-    prompt = build(task(ShownFile("a.py", LARGE, 401, 6)), form="edit-script")
-    (offered,) = prompt.candidates.values()
-    names = [f"f{n}" for n in (99, 100, 101)]
-    assert set(offered) == {form for n in names for form in (f"def {n}():", n, f"return {n[1:]}")}
 
 
 PATCH = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-old\n+new\n"
