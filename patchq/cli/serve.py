@@ -11,11 +11,11 @@ import subprocess
 import sys
 import time
 from argparse import SUPPRESS, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from patchq.cli import output
 from patchq.cli.arguments import Argument, Table
@@ -28,10 +28,6 @@ from patchq.gate.errors import (
     UsageError,
 )
 from patchq.gate.report import logs
-
-if TYPE_CHECKING:
-    from patchq.gate.service.cluster import ClusterState
-
 
 _SYSTEM = Argument(
     "--system", action="store_true", help="for the machine, as root; else for your login"
@@ -320,28 +316,25 @@ def cluster(args: Namespace) -> int:
         version, applied, text = database.migrate(config)
         return output.emit(args, {"version": version, "applied": applied}, text)
     state = database.look(config)
-    return output.emit(
-        args, {**state.to_json()}, *map(visible, _cluster_lines(state, database.SOON_SECONDS))
-    )
+    return output.emit(args, state, *map(visible, _cluster_lines(state)))
 
 
-def _cluster_lines(state: ClusterState, soon: float) -> Iterator[str]:
-    yield f"queue in {state.database}, version {state.version}"
-    unserved = {lane.lane for lane in state.unserved(soon)}
-    for lane in state.lanes:
-        owner = lane.owner or ("NOT SERVED" if lane.lane in unserved else "free")
-        beat = f", beat {lane.beat:.0f} s ago" if lane.beat is not None else ""
-        counts = f"{lane.waiting} waiting, {lane.claimed} in hand, {lane.held} held"
-        yield f"lane {lane.lane or '(default)'}: {counts}; {owner}{beat}"
-    for worker in state.workers:
+def _cluster_lines(state: Mapping[str, Any]) -> Iterator[str]:
+    yield f"queue in {state['database']}, version {state['version']}"
+    for lane in state["lanes"]:
+        owner = lane["owner"] or ("NOT SERVED" if lane["lane"] in state["unserved"] else "free")
+        beat = f", beat {lane['beat']:.0f} s ago" if lane["beat"] is not None else ""
+        counts = f"{lane['waiting']} waiting, {lane['claimed']} in hand, {lane['held']} held"
+        yield f"lane {lane['lane'] or '(default)'}: {counts}; {owner}{beat}"
+    for worker in state["workers"]:
         yield (
-            f"worker {worker.name} on {worker.host}, process {worker.pid}: "
-            f"for {worker.began:.0f} s, beat {worker.beat:.0f} s ago"
+            f"worker {worker['name']} on {worker['host']}, process {worker['pid']}: "
+            f"for {worker['began']:.0f} s, beat {worker['beat']:.0f} s ago"
         )
-    if unserved:
-        named = ", ".join(sorted(unserved))
+    if state["unserved"]:
+        named = ", ".join(state["unserved"])
         yield f"start `patchq worker` where `cluster.lanes` lets it serve {named}"
-    if not state.lanes and not state.workers:
+    if not state["lanes"] and not state["workers"]:
         yield "nothing was ever submitted, and no worker is there"
 
 

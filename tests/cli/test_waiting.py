@@ -14,9 +14,8 @@ import pytest
 from patchq.gate.api import Gate, waiting
 from patchq.gate.api.location import Options
 from patchq.gate.errors import TimeIsUp
-from patchq.gate.queue.lock import Lock
-from patchq.gate.queue.outbox import entry_name
-from patchq.gate.queue.spool import tokens
+from patchq.gate.queue.inbox import Lock
+from patchq.gate.queue.spool import entry_name, tokens
 from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq, work
 from tests.helpers.gitrepo import git, write_config

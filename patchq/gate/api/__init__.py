@@ -18,9 +18,8 @@ from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records
 from patchq.gate.pipeline import depends, history
 from patchq.gate.queue.engine import store_queue
-from patchq.gate.queue.events import Events
-from patchq.gate.queue.lock import Owner, lock_owner
-from patchq.gate.queue.shelf import Marks
+from patchq.gate.queue.inbox import Owner, lock_owner
+from patchq.gate.queue.shelf import Events, Marks
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.review import pull_requests
 from patchq.gate.review.rows import Comparison, compare, rounds, since

@@ -28,7 +28,7 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips, select
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue, store_queue
-from patchq.gate.queue.lock import lock_owner
+from patchq.gate.queue.inbox import lock_owner
 from patchq.gate.report.schema import Report
 from patchq.gate.report.secrecy import batch_id
 from patchq.gate.review import errands, restack
@@ -39,6 +39,7 @@ from patchq.gate.service.wake import Watcher
 
 _FOLLOWS_SECONDS = 10.0  # the wait for the feeder here, if one runs
 _LOOK_SECONDS = 1.0
+_LANE_OF = "select lane from responses where id = :id"  # which another machine may have entered
 
 # ---------------------------------------------------------------- looking ahead
 
@@ -189,12 +190,11 @@ def decide(session: Session, errand: Errand, tell: Tell = lambda report: None) -
     """
     if not session.config.has_cluster:
         return errand.carry_out(session, tell)
-    from patchq.gate.queue.postgres import status as far
-    from patchq.gate.queue.postgres.database import DatabaseServer
+    from patchq.gate.queue.postgres import database as far
 
     report, feeder = session.queue.load(errand.id), cluster.feeder_name(session.queue_root)
-    with closing(DatabaseServer(cluster.database_of(session.config), "asks")) as server:
-        lane = report.target or session.target if report else far.lane_of(server, errand.id)
+    with closing(far.DatabaseServer(cluster.database_of(session.config), "asks")) as server:
+        lane = report.target or session.target if report else server.value(_LANE_OF, id=errand.id)
         if lane is None:
             raise history.unknown(session, errand.id)
         words = {**to_builtins(errand), "feeder": feeder}

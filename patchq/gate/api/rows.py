@@ -21,7 +21,7 @@ from patchq.gate.pipeline import history, taken_back
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.history import Sighting
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.lock import Pending as Pending
+from patchq.gate.queue.inbox import Pending as Pending
 from patchq.gate.report import document
 from patchq.gate.report.schema import (
     Moment,
@@ -279,7 +279,7 @@ def identify(context: RepoContext, name: str) -> str:
         named = history.trailers(context.repo, commit).get("Patchq-Batch", [])
         if len(named) == 1:
             return named[0]
-    known = {*context.queue.ids(), *history.ids(context.repo)}
+    known = {*context.queue.newest(), *history.ids(context.repo)}
     begun = sorted(one for one in known if one.startswith(id))
     if len(begun) > 1 and id not in history.landed_commits(context):
         several = ", ".join(begun[:5]) + (", …" if len(begun) > 5 else "")

@@ -26,8 +26,8 @@ from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.context import RepoContext, difference
 from patchq.gate.pipeline.history import Sighting
 from patchq.gate.queue.engine import store_queue
-from patchq.gate.queue.events import Events
-from patchq.gate.queue.lock import activities, activity_text, lock_owner, stem_id
+from patchq.gate.queue.inbox import activities, activity_text, lock_owner, stem_id
+from patchq.gate.queue.shelf import Events
 from patchq.gate.report import document
 from patchq.gate.report.schema import PENDING_CONFLICT, Report, SourceEntry, has_commit
 from patchq.gate.review import from_git, pull_requests
@@ -103,7 +103,7 @@ def look(context: RepoContext, where: Filter, limit: int | None) -> Status:
         daemon={"pid": owner.pid, "since": since and since.isoformat(timespec="seconds")}
         if owner
         else None,
-        inbox=context.queue.depth(),
+        inbox=store_queue(context.queue).depth(),
         in_hand=_in_hand(context),
         trains=running(context.queue_root),
         busy=context.branches.busy(context.target) if context.target else None,

@@ -7,7 +7,7 @@ import time
 from patchq.core.text.quote import visible
 from patchq.gate.api.rows import ChangeRow, seconds
 from patchq.gate.land.running import RunningTrain
-from patchq.gate.queue.lock import Pending
+from patchq.gate.queue.inbox import Pending
 from patchq.gate.report.schema import STOPPED, Moment, ProblemEntry, Report
 from patchq.gate.review.risk import earlier
 

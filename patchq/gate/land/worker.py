@@ -29,7 +29,7 @@ from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Session, Tips, recorded
 from patchq.gate.queue import Claim
-from patchq.gate.queue.lock import stem_id
+from patchq.gate.queue.inbox import stem_id
 from patchq.gate.report.schema import REPLACING, Report
 
 GROUP = 256  # responses that share their flushes, at most

@@ -98,7 +98,7 @@ def unknown(context: RepoContext, id: str) -> UsageError:
         cure = f"`patchq wait {id}` waits for it; where no daemon runs, `patchq run` gives it"
         return UsageError(f"change {id} has no verdict yet", cure)
     name = id.removeprefix(records.branch(""))
-    cure = suggestion(name, context.queue.ids(), "`patchq log` lists them")
+    cure = suggestion(name, context.queue.newest(), "`patchq log` lists them")
     return UsageError(f"there is no change {clip(visible(id), _LONGEST_UNKNOWN_ID)}", cure)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from threading import Event
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, convert
 from msgspec.structs import replace
@@ -33,8 +33,8 @@ from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks.configured import Steps, paths_named, steps
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.queue import Claim, Requests
-from patchq.gate.queue.lock import Hand, WorkStage
+from patchq.gate.queue import Claim
+from patchq.gate.queue.inbox import Hand, WorkStage
 from patchq.gate.report.schema import IDLE, Report
 from patchq.llm.chat import Cache, Chat, Stop
 
@@ -68,6 +68,16 @@ class Choice(Struct, frozen=True):
 
     def among(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         return tuple(edit for edit in edits if self.edits is None or edit.id in self.edits)
+
+
+class Requests(Protocol):
+    """A desk that takes requests, and gives them back once they are answered (`requests`)."""
+
+    def take(self, claim: Claim) -> None: ...
+
+    def answered(self, wait: float = 0.0) -> list[Claim]: ...
+
+    def refused(self, report: Report) -> None: ...
 
 
 AS_SENT = Choice()  # the response as it was sent

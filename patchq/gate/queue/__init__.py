@@ -12,7 +12,7 @@ one, so that the owner can find out whether the ref moved and publish exactly th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -68,13 +68,3 @@ class Claim(Struct, frozen=True):
 
 
 Parcel = Callable[[], bytes]  # returns bytes that make a commit in another clone
-
-
-class Requests(Protocol):
-    """A desk that takes requests, and gives them back once they are answered (`requests`)."""
-
-    def take(self, claim: Claim) -> None: ...
-
-    def answered(self, wait: float = 0.0) -> list[Claim]: ...
-
-    def refused(self, report: Report) -> None: ...

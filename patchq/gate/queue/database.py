@@ -12,13 +12,11 @@ here or at its feeder.  `lane`, `came`, `feeder` and `proposed` serve clusters.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from patchq.gate.queue import Past, spool
-from patchq.gate.queue.spool import valid
 from patchq.gate.report.schema import Report
 
 VERSION = 7
@@ -96,9 +94,9 @@ create index kept_age on kept (kind, at);
 """
 
 
-def tables(serial: str, number: str) -> list[str]:
+def tables(serial: str, number: str) -> str:
     """Return the statements that make the tables, with a database's words for numbered keys."""
-    return _TABLES.format(serial=serial, number=number).strip().removesuffix(";").split(";")
+    return _TABLES.format(serial=serial, number=number)
 
 
 Row = tuple[Any, ...]
@@ -167,7 +165,7 @@ def storable(text: str) -> str:
 
 def known_id(id: str) -> str:
     """Return the id, or an empty one if no batch can have it."""
-    return id if storable(id) == id and valid(id) else ""
+    return id if storable(id) == id and spool.valid(id) else ""
 
 
 class KnownBatches:
@@ -191,16 +189,6 @@ class KnownBatches:
             " and (state <> 'claimed' or exists (select number from papers p"
             " where p.number = r.number and p.kind = 'intended')) order by number",
             sha256=sha256,
-        )
-
-    def ids(self) -> list[str]:
-        """Return the ids of batches with a report, in the order of verdicts.
-
-        Held ones come last.
-        """
-        return self.store.column(
-            "select id from responses where state in ('ended', 'held', 'ending')"
-            " order by case state when 'ended' then 0 else 1 end, ending, id"
         )
 
     def older(self, limit: float, most: int) -> list[str]:
@@ -259,14 +247,6 @@ class KnownBatches:
     def _paper(self, id: str, kind: str) -> bytes | None:
         paper = f"select data from papers p where p.number = r.number and p.kind = '{kind}'"
         return self._column(id, f"({paper})")
-
-    def _papers(self, *numbers: int, which: str = "true") -> Mapping[int, Mapping[str, bytes]]:
-        found: defaultdict[int, dict[str, bytes]] = defaultdict(dict)
-        rows = ", ".join(map(str, numbers))
-        statement = f"select number, kind, data from papers where number in ({rows}) and {which}"
-        for number, kind, data in self.store.all(statement) if numbers else ():
-            found[number][kind] = data
-        return found
 
     def _put(self, number: int, **papers: bytes) -> None:
         rows = ", ".join(f"(:number, '{kind}', :{kind})" for kind in papers)

@@ -16,23 +16,18 @@ import socket
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from patchq.core.model.names import REQUEST
 from patchq.core.model.values import Problem, Source
-from patchq.gate.errors import DiskFault, Fault, UsageError
 from patchq.gate.git import files
-from patchq.gate.git.files import opened
-from patchq.gate.queue import Claim, lock, spool, store
-from patchq.gate.queue.database import storable
-from patchq.gate.queue.inbox import OPEN, Inbox, claim_of, snapshot
+from patchq.gate.queue import Claim, inbox, spool, store
+from patchq.gate.queue.database import OPEN, storable
 from patchq.gate.queue.ledger import QueueEngine
-from patchq.gate.queue.lock import Lock, Pending
-from patchq.gate.queue.outbox import BatchFiles, Outbox, entry_name
-from patchq.gate.queue.spool import PAGE, PUBLIC, REPORT, Folder, disk_faults, tokens, valid
-from patchq.gate.queue.store import LOST, UNREAD, Store
 from patchq.gate.report.schema import LANDED, Report
 
 Key = tuple[str, str, str, str, str]
@@ -49,7 +44,7 @@ class StoreQueue(QueueEngine):
     an id already, whatever the queue remembers; `counted` gives what a report adds to the sums.
     """
 
-    store: Store
+    store: store.Store
 
     def __init__(
         self,
@@ -61,44 +56,36 @@ class StoreQueue(QueueEngine):
         counted: Callable[[Report], Counts] = lambda report: {},
     ) -> None:
         there = root.is_dir()
-        super().__init__(store.opened(root) if there else Store(None), is_known)
+        super().__init__(store.opened(root), is_known)
         self.root = root
-        self.outbox = Outbox(root, lasting=there)
+        self.outbox = spool.Outbox(root, lasting=there)
         self._counted = counted
         self._session_lock = -1
         self._written: list[int] = []  # rows whose files were written, and may not be durable
-        self._durable: list[int] = []
         self._limit = response_bytes
-        self._incoming = Folder(root / "inbox", lasting=False)
-        self._inbox = Inbox(self._incoming, settle_seconds)
-        self._lock = Lock(root / "lock")
+        self._incoming = spool.Folder(root / "inbox", lasting=False)
+        self._inbox = inbox.Inbox(self._incoming, settle_seconds)
+        self._lock = inbox.Lock(root / "lock")
         self._scanned = False  # true if every file in active/ has its row
 
     # Who works.
 
-    @disk_faults
-    def acquire(self, target: str | None = None) -> None:
+    @spool.disk_faults
+    def acquire(self) -> None:
         """Take the lock; `UsageError` for a queue that cannot work where it is."""
-        missing = [name for name in PUBLIC if not (self.root / name).is_dir()]
-        if missing:
-            raise UsageError(
-                f"{str(self.root)!r} is not a queue: {', '.join(missing)} missing",
-                "make it with `patchq init`",
-            )
-        if len({os.lstat(self.root / name).st_dev for name in PUBLIC}) > 1:
+        if len({os.lstat(self.root / name).st_dev for name in spool.PUBLIC}) > 1:
             raise spool.fault(OSError(errno.EXDEV, ""))
         self._lock.acquire()
         self.store.run("delete from sessions where not alive(number)")
 
-    def release(self, fault: Fault | None = None) -> None:
+    def release(self) -> None:
         if self._session and self.store.is_current():
             self._leave_claims()
         self._own.clear()
-        self._lock.release(fault)
+        self._lock.release()
 
     def close(self) -> None:
         self._lock.release()
-        self._own.clear()
         self._incoming.close()
         if self._session_lock >= 0:
             os.close(self._session_lock)
@@ -108,47 +95,41 @@ class StoreQueue(QueueEngine):
 
     # What comes.
 
-    @disk_faults
+    @spool.disk_faults
     def claim(self, limit: int) -> list[Claim]:
-        if self._lock.lost():
-            raise DiskFault(
-                "the queue's lock file was removed, so another instance may be at work",
-                "make sure that only one runs, then start again",
-            )
         claims, scanned, self._scanned = list[Claim](), self._scanned, False
-        for name in self._inbox.complete() if limit > 0 else ():
-            token = tokens.next()
-            to = entry_name(token, name)
-            if self._incoming.move(name, self.outbox.active, to):
+        for name in islice(self._inbox.complete(), limit):
+            token = spool.tokens.next()
+            if self._incoming.move(name, self.outbox.active, spool.entry_name(token, name)):
                 claims.append(self._read_entry(token, name))
-            if len(claims) >= limit:
-                break
         if claims:
             with self.together():
                 for claim in claims:
                     self._enter(claim)
         else:
-            self.store.checkpoint(idle=True)
+            self.store.checkpoint(store.CHANGES_IDLE)
         self._scanned = scanned
         return claims
 
     def _read_entry(self, token: str, name: str) -> Claim:
-        active, place = self.outbox.active, entry_name(token, name)
-        with suppress(OSError), opened(place, OPEN, active.fd) as fd:
+        active, place = self.outbox.active, spool.entry_name(token, name)
+        with suppress(OSError), files.opened(place, inbox.OPEN_ENTRY, active.fd) as fd:
             status = os.fstat(fd)
             plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
             if plain and status.st_size <= self._limit:
                 os.fchmod(fd, 0o600 | active.grant)  # it may hold a secret, and was not looked at
-        return claim_of(token, name, *snapshot(active.fd, place, self._limit))
+        return inbox.claim_of(token, name, *inbox.snapshot(active.fd, place, self._limit))
 
-    @disk_faults
+    @spool.disk_faults
     def depth(self) -> int:
+        """Return the number of responses that wait in the inbox."""
         return self._inbox.depth()
 
     def unsettled(self) -> float | None:
+        """Return the seconds until an incomplete response is worth another look."""
         return self._inbox.unsettled()
 
-    @disk_faults
+    @spool.disk_faults
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
         try:
             return self._inbox.submit(data, name, flush=flush)
@@ -168,53 +149,64 @@ class StoreQueue(QueueEngine):
 
     # What is in hand.
 
-    def in_hand(self, id: str | None = None) -> list[Pending]:
+    def in_hand(self, id: str | None = None) -> list[inbox.Pending]:
         """Return the claims without a verdict, oldest first.
 
         With an `id`, only those that have it or will get it.
         """
-        found, doing = [], lock.activities(self.root)
-        for number, token, name, own in self.store.all(
-            "select number, token, name, id from responses where state = 'claimed' order by number"
-        ):
+        found, doing = [], inbox.activities(self.root)
+        rows = self.store.all(
+            "select token, name, id, substr(data, 1, :most) from responses r"
+            " left join papers p on p.number = r.number and kind = 'body'"
+            " where state = 'claimed' order by r.number",
+            most=inbox.HEAD_BYTES,
+        )
+        for token, place in self._lost():
+            name = place.removeprefix(f"{token}.")
+            rows.append((token, os.fsencode(name), None, inbox.head(self.root / "active" / place)))
+        for token, name, given, head in rows:
             response = os.fsdecode(name)
-            if own is None and id is not None:
-                body = self._papers(number)[number].get("body", b"")
-                own = id if id in (lock.stem_id(response), lock.own_id(body)) else None
-            if id in (None, own):
-                known = own or lock.stem_id(response)
-                found.append(lock.claimed(known, token, response, doing))
-        for token, name in self._lost():
-            own = lock.own_id(lock.head(self.root / "active" / entry_name(token, name)))
-            known = own or lock.stem_id(name)
-            if id in (None, known):
-                found.append(lock.claimed(known, token, name, doing))
+            stem, own = inbox.stem_id(response), given or inbox.own_id(head or b"")
+            if id in (None, own) or (not given and id == stem):
+                since, own = spool.claimed(token) or 0.0, own or stem
+                work = tuple(one for one in doing if one.batch in (own, stem))
+                if not work and response.endswith(REQUEST):
+                    work = (inbox.Activity(own, "asking", since),)
+                found.append(inbox.Pending(own, response, "hand", since, work))
         return found
 
     def _lost(self) -> Iterator[tuple[str, str]]:
-        """Yield the token and name of responses in active/ that the store lacks."""
+        """Yield the token and entry of responses in active/ that the store lacks."""
         active = self.root / "active"
+        known = set(self.store.column(f"select token from responses where {OPEN}"))
         for place in sorted(os.listdir(active)) if os.access(active, os.R_OK) else ():
             token = spool.token_of(place)
-            if token and not self.store.one(
-                "select token from responses where token = :token", token=token
-            ):
-                yield token, place.removeprefix(f"{token}.")
+            whole = not place.endswith(".tmp")
+            if whole and token and token not in known and self._state(place) is None:
+                yield token, place
 
-    @disk_faults
-    def pending(self, id: str) -> Pending | None:
+    def _state(self, place: str) -> str | None:
+        """Return the state of the row that an entry of active/ belongs to."""
+        return self.store.value(
+            "select state from responses where token = :token or id = :id",
+            token=spool.token_of(place),
+            id=storable(place.removesuffix(spool.PAGE).removesuffix(spool.REPORT)),
+        )
+
+    @spool.disk_faults
+    def pending(self, id: str) -> inbox.Pending | None:
         """Return the response without a verdict that has the id, or would get it."""
         for _ in range(2):  # it may go from one place to the next meanwhile
-            if not valid(id) or self.load(id) is not None:
+            if not spool.valid(id) or self.load(id) is not None:
                 return None
-            waits = lock.waiting(self.root, id)  # first: what leaves the inbox is in hand then
+            waits = inbox.waiting(self.root, id)  # first: what leaves the inbox is in hand then
             if found := next(iter(self.in_hand(id)), waits):
                 return found
         return None
 
     # What a crash left.
 
-    @disk_faults
+    @spool.disk_faults
     def recover(self) -> list[Claim]:
         self._show_again()
         if not self._scanned:
@@ -223,28 +215,21 @@ class StoreQueue(QueueEngine):
 
     def _enter_lost(self) -> None:
         """Enter responses in active/ without a row, and remove files of no batch."""
-        for name in self.outbox.active.names():
-            whole = name.removesuffix(".tmp")
-            id, token = whole.removesuffix(PAGE).removesuffix(REPORT), spool.token_of(whole)
-            known, state, over = self.store.one(
-                "select token, state, shown = 1 and state in ('ended', 'gone') from responses"
-                " where token = :token or id = :id",
-                token=token,
-                id=storable(id),
-            ) or (None, None, False)
-            if state in ("held", "ending"):
-                continue
-            if token and not known and whole == name:
-                with self.together():
-                    claim = self._read_entry(token, name.removeprefix(f"{token}."))
-                    self._enter(claim)
-                    self.leave(claim)
-            elif whole != name or (over if known and known == token else id != whole):
+        for token, place in list(self._lost()):
+            with self.together():
+                claim = self._read_entry(token, place.removeprefix(f"{token}."))
+                self._enter(claim)
+                self.leave(claim)
+        for place in self.outbox.active.names():
+            is_report = place.endswith((spool.PAGE, spool.REPORT))
+            if place.endswith(".tmp") or (
+                is_report and self._state(place) in (None, "ended", "gone")
+            ):
                 with suppress(IsADirectoryError):  # `patchq fsck` says so
-                    self.outbox.active.remove(name)
+                    self.outbox.active.remove(place)
         self._scanned = True
 
-    @disk_faults
+    @spool.disk_faults
     def _me(self) -> int:
         if not self._session:
             number = self.store.value(
@@ -255,22 +240,10 @@ class StoreQueue(QueueEngine):
                 began=time.time(),
             )
             self._session = int(number or 0)
-            if self.store.root is not None:
-                self._session_lock = store.hold(self.store.root, self._session)
+            self._session_lock = store.hold(self.root, self._session)
         return self._session
 
     # Showing.
-
-    def _commit(self) -> None:
-        """Mark as shown what was written before a flush, and is not changed again."""
-        durable, self._durable = self._durable, []
-        if rows := [{"number": number} for number in durable if number not in self._changed]:
-            self.store.each(
-                "update responses set shown = 1,"
-                " session = case state when 'ended' then null else session end"
-                " where number = :number and shown = 0",
-                rows,
-            )
 
     def _show(self, numbers: Sequence[int]) -> None:
         """Write or remove the files of these rows.
@@ -302,21 +275,26 @@ class StoreQueue(QueueEngine):
 
     def batches(
         self, which: str = "state in ('held', 'ending', 'ended')", **values: object
-    ) -> Iterator[BatchFiles]:
+    ) -> Iterator[spool.BatchFiles]:
         """Yield the files to show of the batches that `which` selects.
 
         It is a condition in SQL; by default, each batch that has a report.
         """
-        for number, token, name, id, problem, state in self.store.all(
-            "select number, token, name, id, problem, case when state in ('held', 'ending')"
-            " then 'held' when state = 'gone' then state else verdict end from responses"
-            f" where {which} order by number",
-            **values,
-        ):
-            papers = self._papers(number)[number]
-            body = papers.get("body", b"" if problem is None else None)
-            report, page = papers.get("report", b""), papers.get("page", b"")
-            yield BatchFiles(token, os.fsdecode(name), id, state, report, page, body)
+        papers = ", ".join(
+            f"(select data from papers p where p.number = r.number and p.kind = '{kind}')"
+            for kind in ("report", "page", "body")
+        )
+        numbers = f"select number from responses where {which} order by number"
+        for number in self.store.column(numbers, **values):  # one by one, as they may be many
+            [(token, name, problem, id, state, report, page, body)] = self.store.all(
+                "select token, name, problem, id, case when state in ('held', 'ending') then 'held'"
+                f" when state = 'gone' then state else verdict end, {papers}"
+                " from responses r where number = :number",
+                number=number,
+            )
+            if body is None and problem is None:  # it is gone
+                body = b""
+            yield spool.BatchFiles(token, os.fsdecode(name), id, state, report, page, body)
 
     def _count_report(self, before: Report | None, report: Report) -> None:
         counts = Counter[Key](self._counted(report))
@@ -355,58 +333,40 @@ class StoreQueue(QueueEngine):
         empty = "select 1 where not exists (select 1 from responses)"
         if self.store.one(empty) and (found := list(self.outbox.published())):
             with self.together():
-                for each in sorted(found, key=lambda each: each.ended):
-                    if not self.knows(each.report.id):  # another process does this as well
-                        self.restore(each.report, each.body, each.ended)
-                self.store.remember(UNREAD, LOST)
+                for report, body, ended in sorted(found, key=lambda each: each[2]):
+                    if not self.knows(report.id):  # another process does this as well
+                        self.restore(report, body, ended)
+                self.store.remember(store.UNREAD, store.LOST)
 
     def restore(self, report: Report, body: bytes | None, ended: float | None = None) -> None:
         """Enter a batch that has its verdict, and that the store does not know."""
-        source = Source(
-            report.source.name or "", report.source.sha256 or "", report.source.bytes or 0
-        )
+        name, sha256, size = report.source.name, report.source.sha256, report.source.bytes
+        source = Source(name or "", sha256 or "", size or 0)
         claim = Claim(f"restored-{report.id}", source, body or b"", None if body else _UNREAD)
         with self.together():
             self._enter(claim)
-            self.publish(claim, report)
-            if ended is not None:
-                self.store.run(
-                    "update responses set ended = :ended where token = :token",
-                    ended=ended,
-                    token=claim.token,
-                )
-
-    def bury(self, landed: Iterable[tuple[str, str | None, float]]) -> None:
-        """Enter batches of which commits are left, so that no other gets their ids.
-
-        Each is an id, the sha256 (hex) of its response, and the time at which it landed.
-        """
-        rows = [
-            {"token": f"buried-{id}", "sha256": sha256, "id": id, "ended": at}
-            for id, sha256, at in landed
-            if valid(id) and not self.knows(id)
-        ]
-        self.store.each(
-            "insert into responses (token, name, size, sha256, state, id, verdict, ended)"
-            " values (:token, '', 0, :sha256, 'gone', :id, 'applied', :ended)",
-            rows,
-        )
+            self.publish(claim, report, ended)
 
     # Later states, and the end.
 
-    @disk_faults
+    @spool.disk_faults
     def forget(self, *ids: str) -> None:
         super().forget(*ids)
         self.sync()
         self._show_again()
 
-    @disk_faults
+    @spool.disk_faults
     def sync(self, *places: Path) -> None:
-        count = len(self._written)
         files.barrier(*places, self.root)
-        self._durable += self._written[:count]
-        del self._written[:count]
-        self.store.checkpoint(idle=False)
+        written, self._written = self._written, []
+        if rows := [{"number": number} for number in written if number not in self._changed]:
+            self.store.each(
+                "update responses set shown = 1,"
+                " session = case state when 'ended' then null else session end"
+                " where number = :number and shown = 0",
+                rows,
+            )
+        self.store.checkpoint(store.CHANGES_MOST)
 
 
 def store_queue(queue: object) -> StoreQueue:

@@ -1,39 +1,59 @@
-"""Entries of the inbox: their order, and their completeness.
+"""The inbox: its entries, its owner, and the progress of responses without a verdict.
 
 Nothing in it is trusted: an entry may be a link, a pipe, a sparse file of a terabyte, or change
 under our hands.  One scan feeds many claims, and the events that announce files are hints only.
+
+The queue's lock belongs to whoever empties the inbox.  The kernel's `flock` is the truth, since it
+ends with its process however that dies.  What the file says is for people only: nothing is ever
+decided by a pid.  No child that a daemon starts inherits the descriptor.  What is done with the
+claims in hand, the owner says in another small file, by one write for each step.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import heapq
 import os
+import re
+import signal
+import socket
 import stat
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import sha256
+from itertools import filterfalse
 from pathlib import Path
-from typing import Any
+from threading import Lock as Mutex
+from typing import Any, Literal
 
-from patchq.core.model.names import REQUEST
+from msgspec import MsgspecError, Struct, json
+
+from patchq.core.model.names import REQUEST, batch_id, response_name
 from patchq.core.model.values import Problem, Source
-from patchq.gate.errors import DiskFault
+from patchq.gate.errors import DiskFault, QueueLocked
 from patchq.gate.git import files
-from patchq.gate.git.files import being_written, opened, rename_noreplace
 from patchq.gate.queue import Claim
-from patchq.gate.queue.spool import Folder, read_up_to, tokens
+from patchq.gate.queue.spool import Folder, disk_faults, encode, read_up_to, tokens
 
+HAND = "hand"
+STOP_NOW = signal.SIGUSR1  # ends whoever empties the inbox at once
+WorkStage = Literal["deciding", "asking", "checking"]
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+HEAD_BYTES = 4096
+_MOST_TOLD = 5
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+_MOST_OPENED = 200  # files of the inbox that are looked into for the id that they give themselves
+_ID = re.compile(rb"^id:[ \t]*([\"']?)(.*?)\1[ \t]*\r?$", re.MULTILINE)
+_ASKED_SECONDS = 0.05  # for as long as a process that only asks may hold it
 IGNORED_SUFFIXES = (".tmp", ".part", "~")
 # Names that one scan keeps, the oldest ones; the next scan finds those behind them.
 SCAN_ENTRIES = 20_000
-_FREE_NAMES = 9
 _STEM_BYTES, _SUFFIX_BYTES = 180, 40
 _COPY_TRIES = 5
 _COPY_PAUSE_SECONDS = 0.05
-OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+OPEN_ENTRY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
     stat.S_IFDIR: "a directory",
@@ -58,15 +78,10 @@ def mark(status: os.stat_result) -> Mark:
 
 def replaced(inbox: Path) -> DiskFault | None:
     """Return the fault if something other than a directory is there."""
-    try:
-        mode = os.lstat(inbox).st_mode
-    except OSError:
-        return None
-    if stat.S_ISDIR(mode):
+    if not os.path.lexists(inbox) or (inbox.is_dir() and not inbox.is_symlink()):
         return None
     return DiskFault(
-        f"{inbox} is {_KINDS.get(stat.S_IFMT(mode), 'a file')}, not a directory, so no response "
-        "is taken in",
+        f"{inbox} is not a directory, so no response is taken in",
         f"put the directory back, or make a new one: mv '{inbox}' '{inbox.parent.parent}/'; "
         f"mkdir '{inbox}'",
     )
@@ -95,11 +110,9 @@ class Inbox:
                 yield name
 
     def depth(self) -> int:
-        try:
-            with os.scandir(self.folder.fd) as entries:
-                return sum(not ignored(entry.name) for entry in entries)
-        except _NO_DIRECTORY:
-            return 0
+        with suppress(*_NO_DIRECTORY):
+            return sum(not ignored(name) for name in self.folder.names())
+        return 0
 
     def unsettled(self) -> float | None:
         if not self._unsettled:
@@ -117,59 +130,49 @@ class Inbox:
         try:
             files.write(temporary, data, folder=inbox, grant=self.folder.grant, flush=flush)
             for free in free_names(name, token):
-                with contextlib.suppress(FileExistsError):
-                    rename_noreplace(inbox, temporary, free)
+                with suppress(FileExistsError):
+                    files.rename_noreplace(inbox, temporary, free)
                     return free
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         except OSError:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 os.unlink(temporary, dir_fd=inbox)
             raise
 
     def _scan(self) -> None:
         ages: list[tuple[int, str]] = []
-        try:
-            with os.scandir(self.folder.fd) as entries:
-                ages = heapq.nsmallest(SCAN_ENTRIES, filter(None, map(_age, entries)))
-        except _NO_DIRECTORY:
-            pass  # it is about to be made anew, or `replaced` says what is there
+        # It may be about to be made anew, or `replaced` says what is there.
+        with suppress(*_NO_DIRECTORY), os.scandir(self.folder.fd) as entries:
+            ages = heapq.nsmallest(SCAN_ENTRIES, filter(None, map(_modified, entries)))
         self._waiting = deque(name for _, name in ages)
         names = set(self._waiting) if self._unsettled else ()
         self._unsettled = {k: seen for k, seen in self._unsettled.items() if k in names}
 
     def _is_complete(self, name: str) -> bool:
         status = self.folder.status(name)
-        if status is None:
-            return False
-        if not stat.S_ISREG(status.st_mode):
-            return True
-        if status.st_size == 0 or status.st_nlink > 1:
-            return self._settled(name, status)
-        written: bool | None
-        try:
-            with opened(name, OPEN, self.folder.fd) as fd:
-                written = being_written(fd)
-        except PermissionError:
-            written = None
-        except OSError as error:
-            if error.errno not in CHANGED:
-                raise
-            written = True
-        if written:
-            self._unsettled[name] = (mark(status), time.monotonic())
-            return False
-        return written is False or self._settled(name, status)
-
-    def _settled(self, name: str, status: os.stat_result) -> bool:
+        if status is None or not stat.S_ISREG(status.st_mode):
+            return status is not None
+        written = None  # unknown: it has to be quiet for a while
+        if status.st_size and status.st_nlink == 1:
+            try:
+                with files.opened(name, OPEN_ENTRY, self.folder.fd) as fd:
+                    written = files.being_written(fd)
+            except PermissionError:
+                pass
+            except OSError as error:
+                if error.errno not in CHANGED:
+                    raise
+                written = True
         now = time.monotonic()
         seen, since = self._unsettled.get(name, (None, now))
-        if seen != mark(status):
+        if written or seen != mark(status):
             since = now
-            self._unsettled[name] = (mark(status), now)
-        return now - since >= self._settle_seconds
+        if written is not False:
+            self._unsettled[name] = (mark(status), since)
+        return written is False or (not written and now - since >= self._settle_seconds)
 
 
-def _age(entry: os.DirEntry[str]) -> tuple[int, str] | None:
+def _modified(entry: os.DirEntry[str]) -> tuple[int, str] | None:
     if ignored(entry.name):
         return None
     try:
@@ -178,24 +181,16 @@ def _age(entry: os.DirEntry[str]) -> tuple[int, str] | None:
         return None
 
 
-def free_names(name: str, token: str) -> Iterator[str]:
-    """Yield names to try for a response, of which the last is free.
-
-    The inbox looks at all of them.
-    """
+def free_names(name: str, token: str) -> tuple[str, str]:
+    """Return names to try for a response that the inbox looks at; the last is free."""
     plain = name.replace("/", "_").replace("\0", "_").lstrip(".") or "response"
     if ignored(plain):
         plain += ".txt"
-    stem, dot, suffix = plain.rpartition(".") if "." in plain else (plain, "", "")
-    if plain.endswith(REQUEST):
-        stem, dot, suffix = plain.removesuffix(REQUEST), "", REQUEST
+    suffix = REQUEST if plain.endswith(REQUEST) else Path(plain).suffix
+    stem = os.fsdecode(os.fsencode(plain.removesuffix(suffix))[:_STEM_BYTES])
     if len(os.fsencode(suffix)) > _SUFFIX_BYTES:
-        stem, suffix = plain, "txt"
-    short = os.fsdecode(os.fsencode(stem)[:_STEM_BYTES])
-    yield f"{short}{dot}{suffix}"
-    for number in range(2, _FREE_NAMES + 1):
-        yield f"{short}-{number}{dot}{suffix}"
-    yield f"{short}-{token}{dot}{suffix}"
+        suffix = ".txt"
+    return f"{stem}{suffix}", f"{stem}-{token}{suffix}"
 
 
 Snapshot = tuple[bytes, int, Problem | None]  # bytes, the size that is claimed, why none are read
@@ -224,7 +219,7 @@ def snapshot(folder: int, name: str, limit: int) -> Snapshot:
         if status.st_size > limit:
             return b"", status.st_size, too_large(status.st_size, limit)
         try:
-            with opened(name, OPEN, folder) as fd:
+            with files.opened(name, OPEN_ENTRY, folder) as fd:
                 data = read_up_to(fd, limit + 1)
                 whole = mark(os.fstat(fd)) == mark(status) and len(data) == status.st_size
         except PermissionError:
@@ -272,3 +267,216 @@ _RESTLESS = Problem(
     "the file was changed again and again while it was read",
     "write the response under a name that ends in `.tmp`, then rename it",
 )
+
+
+# ---------------------------------------------------------------- its owner
+
+
+class Owner(Struct, frozen=True):
+    """The holder of the lock, by its own word.
+
+    `since` is in seconds since the epoch.  Fields are None where the file was read in the moment
+    before it was written.
+    """
+
+    pid: int | None = None
+    host: str | None = None
+    since: float | None = None
+
+
+class Lock:
+    """An exclusive lock on a file, created if missing and never deleted."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock at once; raises `QueueLocked` when another instance holds it."""
+        if self._fd is not None:
+            return
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            if not files.flock(fd, _ASKED_SECONDS):
+                holder = _read(self._path)
+                who = f"process {holder.pid} on {holder.host}" if holder.pid else "another process"
+                raise QueueLocked(
+                    f"{who} works on this queue already",
+                    "stop it with `patchq stop`, or let it do the work",
+                )
+            os.ftruncate(fd, 0)
+            owner = Owner(os.getpid(), socket.gethostname(), time.time())
+            os.pwrite(fd, encode(owner), 0)
+        except BaseException:
+            os.close(fd)
+            raise
+        self._fd = fd
+
+    def release(self) -> None:
+        if self._fd is not None:
+            os.ftruncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = None
+
+
+@disk_faults
+def lock_owner(root: Path) -> Owner | None:
+    """Return the process that empties the inbox of the queue under `root`; create nothing."""
+    path = root / "lock"
+    try:
+        with files.opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
+            # A shared lock, so that two who only ask do not see each other.
+            return None if files.flock(fd, shared=True) else _read(path)
+    except FileNotFoundError:
+        return None
+
+
+def _read(path: Path) -> Owner:
+    try:
+        return json.decode(path.read_bytes(), type=Owner)
+    except (OSError, MsgspecError):
+        return Owner()
+
+
+# ---------------------------------------------------------------- what is done
+
+
+class Activity(Struct, frozen=True):
+    """The work on a batch, and the hook that it waits for.
+
+    `since` is in seconds since the epoch.
+    """
+
+    batch: str
+    stage: WorkStage
+    since: float
+    hook: str | None = None
+
+
+class Hand:
+    """The work of this process, the lock's holder, in one small file.
+
+    A file that cannot be written is left out, since the work does not need it.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / HAND
+        self._doing: list[Activity] = []
+        self._lock = Mutex()
+        self._size = 0
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    @contextmanager
+    def at(self, batch: str, stage: WorkStage, hook: str | None = None) -> Iterator[None]:
+        """While the block runs, that is what is done with the batch."""
+        now = Activity(batch, stage, time.time(), hook)
+        with self._lock:
+            self._doing.append(now)
+            self._say()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._doing.remove(now)
+                if hook is not None:  # nothing else is believed of a batch that has its verdict
+                    self._say()
+
+    def _say(self) -> None:
+        data = json.encode(self._doing).ljust(self._size)
+        with suppress(OSError), files.opened(self._path, _OPEN) as fd:
+            os.pwrite(fd, data, 0)
+            self._size = len(data)
+
+
+class Pending(Struct, frozen=True):
+    """A response without a verdict, in the inbox or in hand.
+
+    `id` is the one that it will get, as far as that is known.  `doing` is the work on it.
+    """
+
+    id: str
+    name: str
+    place: Literal["inbox", "hand"]
+    since: float
+    doing: tuple[Activity, ...] = ()
+
+    @property
+    def state(self) -> str:
+        return "waiting" if self.place == "inbox" else "claimed"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "state": self.state,
+            "source": {"name": self.name},
+            "since": self.since,
+            "doing": [
+                {"stage": one.stage, "hook": one.hook, "since": one.since} for one in self.doing
+            ],
+        }
+
+    def summary(self) -> str:
+        """Return the state in words that follow the id."""
+        if self.doing:
+            return f"in hand: {activity_text(self.doing)}"
+        where = "in the inbox" if self.place == "inbox" else "in hand"
+        return f"{where} for {_age(self.since)}"
+
+
+def activity_text(doing: Sequence[Activity], *, batches: bool = False) -> str:
+    """Return the work in words; with the `batches` where they are not known."""
+    return ", ".join(
+        f"{f'{one.batch} ' if batches else ''}{one.stage}{f' by {one.hook}' if one.hook else ''} "
+        f"for {_age(one.since)}"
+        for one in doing[:_MOST_TOLD]
+    )
+
+
+def _age(since: float) -> str:
+    seconds = max(0, int(time.time() - since))
+    size, unit = next((each for each in _UNITS if seconds >= 2 * each[0]), (1, "s"))
+    return f"{seconds // size} {unit}"
+
+
+def stem_id(name: str) -> str:
+    """Return the default id of a response, from its file's name."""
+    return batch_id(Path(response_name(name)).stem)
+
+
+def activities(root: Path) -> list[Activity]:
+    """Return the known work of the process that has the queue's lock."""
+    for _ in range(3 if lock_owner(root) else 0):  # it may be written at this moment
+        with suppress(OSError, MsgspecError):
+            return json.decode((root / HAND).read_bytes(), type=list[Activity])
+    return []
+
+
+def waiting(root: Path, id: str) -> Pending | None:
+    """Return the response in the inbox that will ask for the id."""
+    inbox = root / "inbox"
+    names = sorted(os.listdir(inbox)) if inbox.is_dir() else []
+    complete = list(filterfalse(ignored, names))
+    looked_into = complete[:_MOST_OPENED]
+    for name in [*filter(lambda name: stem_id(name) == id, complete), *looked_into]:
+        with suppress(OSError):
+            if id in (stem_id(name), own_id(head(inbox / name))):
+                return Pending(id, name, "inbox", (inbox / name).lstat().st_mtime)
+    return None
+
+
+def head(path: Path) -> bytes:
+    """Return the first bytes of a response, none if it cannot be read."""
+    with suppress(OSError), files.opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
+        return os.read(fd, HEAD_BYTES)
+    return b""
+
+
+def own_id(data: bytes) -> str | None:
+    """Return the id in a response's front matter, or None.
+
+    Only the first bytes are searched.
+    """
+    opening, _, rest = data[:HEAD_BYTES].partition(b"\n")
+    found = _ID.search(rest.partition(b"\n---")[0]) if opening.rstrip() == b"---" else None
+    return batch_id(found[2].decode("utf-8", "replace")) if found else None

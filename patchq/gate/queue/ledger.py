@@ -12,7 +12,8 @@ import itertools
 import os
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
@@ -25,8 +26,8 @@ from msgspec.structs import replace
 
 from patchq.core.model.names import MAX_ID_BYTES
 from patchq.core.model.values import Generation, Problem, Source
-from patchq.gate.errors import Busy, DiskFault, Fault, LaneLost
-from patchq.gate.queue import Claim, Parcel, events, spool
+from patchq.gate.errors import Busy, DiskFault, LaneLost
+from patchq.gate.queue import Claim, Parcel, shelf, spool
 from patchq.gate.queue.database import (
     COLUMNS,
     EVENT,
@@ -40,9 +41,8 @@ from patchq.gate.queue.database import (
     known_id,
 )
 from patchq.gate.queue.inbox import claim_of
-from patchq.gate.queue.spool import tokens, valid
 from patchq.gate.report import page
-from patchq.gate.report.schema import Report
+from patchq.gate.report.schema import Report, kind_of
 
 
 class QueueEngine(KnownBatches, ABC):
@@ -61,16 +61,12 @@ class QueueEngine(KnownBatches, ABC):
 
     # What each engine does in its own way.
 
-    @abstractmethod
-    def acquire(self, target: str | None = None) -> None:
-        """Become the process that empties the inbox, or raise `errors.QueueLocked`.
-
-        `target` is the branch of responses that name none.
-        """
+    def acquire(self) -> None:
+        """Become the process that empties the inbox, or raise `errors.QueueLocked`."""
 
     @abstractmethod
-    def release(self, fault: Fault | None = None) -> None:
-        """Leave the lock and unfinished claims to the next, with the `fault`, if any."""
+    def release(self) -> None:
+        """Leave the lock and unfinished claims to the next."""
 
     @abstractmethod
     def close(self) -> None:
@@ -79,14 +75,6 @@ class QueueEngine(KnownBatches, ABC):
     @abstractmethod
     def claim(self, limit: int) -> list[Claim]:
         """Take up to `limit` complete responses, oldest first."""
-
-    @abstractmethod
-    def depth(self) -> int:
-        """Return the number of responses that wait in the inbox."""
-
-    def unsettled(self) -> float | None:
-        """Return the seconds until an incomplete response is worth another look."""
-        return None
 
     @abstractmethod
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
@@ -121,18 +109,12 @@ class QueueEngine(KnownBatches, ABC):
     def _me(self) -> int:
         """Return this session's number, which it gets when it is first needed."""
 
-    def _commit(self) -> None:
-        """Do what belongs to the end of each transaction."""
-
     def _show(self, numbers: Sequence[int]) -> None:
         """Have these rows shown as they are now, after their transaction."""
 
     def _place(self, claim: Claim) -> tuple[str, str | None]:
         """Return the lane of a new claim, and the feeder that it belongs to."""
         return "", None
-
-    def _token(self) -> str:
-        return tokens.next()
 
     def _count_report(self, before: Report | None, report: Report) -> None:
         """Count a report, in place of the one before it if there was one."""
@@ -154,7 +136,6 @@ class QueueEngine(KnownBatches, ABC):
             with self.store.transaction():
                 try:
                     yield
-                    self._commit()
                 except (Busy, LaneLost) as fault:
                     lost = fault
             changed = self._changed
@@ -179,11 +160,10 @@ class QueueEngine(KnownBatches, ABC):
         `recover` leaves it alone while this process lives, and then gives it back.  One with a
         `token` was made by another machine: the same call again gives the same claim.
         """
-        claim = claim_of(
-            token or self._token(), name, data, len(data), request=False, choice=to_builtins(choice)
-        )
+        token, adopted = token or spool.tokens.next(), token is None
+        claim = claim_of(token, name, data, len(data), request=False, choice=to_builtins(choice))
         with self.together():
-            self._enter(claim, adopted=token is None)
+            self._enter(claim, adopted=adopted)
         self.store.flush()
         return claim
 
@@ -242,6 +222,29 @@ class QueueEngine(KnownBatches, ABC):
             me=self._session,
         )
 
+    def know(self, given: Iterable[tuple[str, str | None, float | None]]) -> None:
+        """Have ids never given again that were given elsewhere.
+
+        Each has the sha256 (hex) of its response and the time at which it landed, or None.
+        """
+        self._me()
+        self.store.each(
+            "insert into responses (token, name, size, sha256, state, id, ended, verdict)"
+            " values (:token, '', 0, :sha256, 'gone', :id, :ended, :verdict)"
+            " on conflict do nothing",
+            [
+                {
+                    "token": f"known-{id}",
+                    "sha256": sha256,
+                    "id": id,
+                    "ended": at,
+                    "verdict": None if at is None else "applied",
+                }
+                for id, sha256, at in given
+                if spool.valid(id)
+            ],
+        )
+
     def attempt(self, claims: Sequence[Claim]) -> None:
         """Count one more process that decides on each of these recovered claims (`deaths`)."""
         self.store.each(
@@ -256,30 +259,29 @@ class QueueEngine(KnownBatches, ABC):
         return self._read([row for row in rows if row[1] not in but])
 
     def _read(self, rows: Sequence[Row]) -> list[Claim]:
-        papers = self._papers(*(row[0] for row in rows), which="kind not in ('report', 'page')")
+        papers: defaultdict[int, dict[str, bytes]] = defaultdict(dict)
+        numbers = ", ".join(str(row[0]) for row in rows) or "null"
+        for number, kind, data in self.store.all(
+            f"select number, kind, data from papers where number in ({numbers})"
+            " and kind not in ('report', 'page')"
+        ):
+            papers[number][kind] = data
         return [_claim(row, papers[row[0]]) for row in rows]
 
     def reserve(self, claim: Claim, wanted: str) -> str:
         """Return the claim's id, `wanted` or `-2`, `-3`, … behind it."""
-        if not valid(wanted):
+        if not spool.valid(wanted):
             raise ValueError(f"not an id: {wanted!r}")
-        id = wanted
+        id, both = wanted, "select token, id from responses where token = :token or id = :id"
         while True:
+            given: dict[str, str] = dict(self.store.all(both, token=claim.token, id=id))
+            if own := given.get(claim.token):
+                return own
             with suppress(Taken), self.together():  # another process took it meanwhile
-                if not self._is_barred(id) and self.store.one(
-                    f"update responses set id = :id where token = :token and id is null"
-                    f" and {MINE_TO_END} and not exists (select 1 from responses r"
-                    " where r.id = :id) returning id",
-                    id=id,
-                    token=claim.token,
-                    me=self._me(),
-                ):
-                    events.add(self.store, id, "claimed")
+                if id not in given.values() and not self._is_barred(id):
+                    self._change(claim, "id = :id", id=id)
+                    shelf.add_event(self.store, id, "claimed")
                     return id
-                given = "select id from responses where token = :token and id is not null"
-                if own := self.store.column(given, token=claim.token):
-                    return str(own[0])
-                self._change(claim, "id = id")
             id = self.next_id(wanted)
 
     def _is_barred(self, id: str) -> bool:
@@ -333,22 +335,22 @@ class QueueEngine(KnownBatches, ABC):
                 " state = case state when 'held' then 'ending' else state end",
                 id=report.id,
             )
-            papers = {"intended": spool.encode(report)}
-            if parcel is not None:
-                papers["parcel"] = parcel()
-            self._put(number, **papers)
+            more = {"parcel": parcel()} if parcel else {}
+            self._put(number, intended=spool.encode(report), **more)
 
-    def publish(self, claim: Claim, report: Report) -> None:
+    def publish(self, claim: Claim, report: Report, ended: float | None = None) -> None:
         """Publish the verdict, which ends the claim and makes its files appear.
 
         The JSON report is the last of them.  Repeating it after a crash gives the same files.
+        `ended` is the time of an old verdict.
         """
         with self.together():
             number, event = self._change(
                 claim,
                 "state = 'ended', session = :me, held_since = null, id = :id, verdict = :verdict,"
-                f" ended = epoch(), ending = {EVENT}, change = {EVENT}, other = :other,"
-                " code = :code, proposed = :proposed, shown = 0",
+                f" ended = coalesce(:ended, epoch()), ending = {EVENT}, change = {EVENT},"
+                " other = :other, code = :code, proposed = :proposed, shown = 0",
+                ended=ended,
                 **_verdict(report),
             )
             self._count_report(None, report)
@@ -408,8 +410,9 @@ class QueueEngine(KnownBatches, ABC):
     ) -> None:
         """Store a report, its page and event, and delete papers of the `over` kinds."""
         markdown = page.to_markdown(report)
-        if events.differs(before, report):
-            events.add_verdict(self.store, report, event, before)
+        if shelf.differs(before, report):
+            kind = str(kind_of(report, before))
+            shelf.add_event(self.store, report.id, kind, event, shelf.event_facts(report))
         self.store.run(
             f"delete from papers where number = :number and kind in ({over})", number=number
         )
@@ -452,18 +455,16 @@ class QueueEngine(KnownBatches, ABC):
                     id=id,
                 )
                 if row:
-                    events.trim(self.store, int(row[1] * 10**9))
+                    shelf.trim_events(self.store, int(row[1] * 10**9))
                     self.store.run("delete from papers where number = :number", number=row[0])
                     self._changed.append(row[0])
 
 
 def numbered(wanted: str, number: int) -> str:
     """Return the id with the number behind it; the first has none."""
-    if number == 1:
-        return wanted
-    suffix = f"-{number}"
-    room = MAX_ID_BYTES - len(suffix)
-    return os.fsencode(wanted)[:room].decode("utf-8", "ignore") + suffix
+    suffix = f"-{number}" if number > 1 else ""
+    short = os.fsencode(wanted)[: MAX_ID_BYTES - len(suffix)]
+    return short.decode("utf-8", "ignore") + suffix
 
 
 def _claim(row: Row, papers: Mapping[str, bytes]) -> Claim:

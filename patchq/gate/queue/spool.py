@@ -1,8 +1,11 @@
-"""The directories of a queue, and the names of their entries.
+"""The directories of a queue, their entries, and the files of batches.
 
 A folder is opened without following a symbolic link, and opened again once its name means another
 directory, so whoever replaces `done/` by a link makes nothing be written elsewhere.  New content
 appears by rename.  Nothing is flushed here, except where old content is about to be replaced.
+
+The files of a batch in done/, rejected/ and active/ are made from the store, the report last, and
+made again where they may be lost.  The response that came stays in active/ until they are there.
 """
 
 from __future__ import annotations
@@ -14,12 +17,12 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import wraps
 from hashlib import sha256
-from itertools import chain, count
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, ParamSpec, TypeVar
 
 from msgspec import Struct, ValidationError, convert, to_builtins
@@ -27,7 +30,6 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 from patchq.core.model.names import MAX_ID_BYTES, response_name
 from patchq.gate.errors import DiskFault, UsageError
 from patchq.gate.git import files
-from patchq.gate.git.files import make_directory
 from patchq.gate.report.schema import Report
 
 P = ParamSpec("P")
@@ -43,12 +45,6 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _SUFFIX = re.compile(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
 _NOT_OURS = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-# A file where a directory belongs, or the reverse, or neither.
-_FOREIGN = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO)
-_CURES = {
-    **dict.fromkeys(_FULL, "make room on the queue's file system"),
-    **dict.fromkeys(_FOREIGN, "move what is there out of the queue"),
-}
 _TIME_DIGITS = 16
 _TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)\..+", re.DOTALL)
 
@@ -76,10 +72,11 @@ def fault(error: OSError) -> DiskFault | UsageError:
         )
     where = f"{os.fsdecode(error.filename)!r}: " if isinstance(error.filename, str | bytes) else ""
     name = errno.errorcode.get(error.errno or 0, "unknown")
-    hint = _CURES.get(error.errno or 0, "look at the queue directory and its permissions")
+    full = error.errno in _FULL
+    cure = "make room on" if full else "see what is there, and its permissions, in"
     return DiskFault(
         f"the queue cannot be read or written: {where}{error.strerror} ({name})",
-        f"{hint}, then start again; no response was lost",
+        f"{cure} the queue directory, then start again; no response was lost",
     )
 
 
@@ -141,10 +138,12 @@ class Folder:
             return None
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of a file; None when there is no such file."""
+        """Return the bytes of a plain file; None when there is none that can be read."""
         folder = self.fd
-        with suppress(FileNotFoundError), files.opened(name, _READ, folder) as fd:
-            return read_up_to(fd, os.fstat(fd).st_size)
+        with suppress(OSError), files.opened(name, _READ, folder) as fd:
+            status = os.fstat(fd)
+            if stat.S_ISREG(status.st_mode):
+                return read_up_to(fd, status.st_size)
         return None
 
     def put(self, name: str, data: bytes, *, mode: int = 0o666) -> None:
@@ -199,33 +198,25 @@ def create(root: Path, readers: int | None = None, sharers: int | None = None) -
     that is shared.
     """
     for name in PUBLIC:
-        make_directory(root / name)
+        files.make_directory(root / name)
     for path in (root, *(root / name for name in PUBLIC)):
         status = path.stat()
-        if sharers is not None and status.st_gid != sharers and os.geteuid() in (0, status.st_uid):
-            with suppress(PermissionError):
-                os.chown(path, -1, sharers)
-    if readers is not None:
-        for path in (root, *(root / name for name in PUBLIC[1:])):
-            _let_read(path, readers, alone=path != root)
-
-
-def _let_read(path: Path, group: int, *, alone: bool) -> None:
-    status = path.stat()
-    mode = stat.S_IMODE(status.st_mode)
-    wanted = (mode & ~0o007 | stat.S_ISGID if alone else mode) | 0o050
-    if os.geteuid() not in (0, status.st_uid):
-        return
-    try:
-        if status.st_gid != group:
+        mode = wanted = stat.S_IMODE(status.st_mode)
+        group = status.st_gid if sharers is None else sharers
+        if readers is not None and path.name != PUBLIC[0]:
+            alone = mode if path == root else mode & ~0o007 | stat.S_ISGID
+            group, wanted = readers, alone | 0o050
+        if (group, wanted) == (status.st_gid, mode) or os.geteuid() not in (0, status.st_uid):
+            continue
+        try:
             os.chown(path, -1, group)
-        if wanted != mode or status.st_gid != group:
             path.chmod(wanted)
-    except PermissionError:
-        raise UsageError(
-            f"{path} cannot be given to the group that `queue.group` names",
-            "have the user that runs patchq join that group, or name another one",
-        ) from None
+        except PermissionError:
+            if readers is not None:
+                raise UsageError(
+                    f"{path} cannot be given to the group that `queue.group` names",
+                    "have the user that runs patchq join that group, or name another one",
+                ) from None
 
 
 def read_up_to(fd: int, size: int) -> bytes:
@@ -237,12 +228,9 @@ def read_up_to(fd: int, size: int) -> bytes:
 
 
 def set_aside(root: Path, *paths: Path) -> Path:
-    """Move entries into one folder of damaged/; return the last one's new place."""
-    folders = map(root.joinpath("damaged").joinpath, chain([""], map(str, count(2))))
-    folder = next(
-        folder for folder in folders if not any(os.path.lexists(folder / at.name) for at in paths)
-    )
-    folder.mkdir(parents=True, exist_ok=True)
+    """Move entries into a new folder of damaged/; return the last one's new place."""
+    folder = root / "damaged" / tokens.next()
+    folder.mkdir(parents=True)
     for path in filter(os.path.lexists, paths):
         with suppress(OSError):  # a directory is renamed by who may write in it
             if path.is_dir() and not path.is_symlink():
@@ -274,13 +262,14 @@ def report(data: bytes | None) -> Report | None:
 
 
 class Tokens:
-    """Names for claims, unique on this machine and in order of creation."""
+    """Names for claims, unique on all machines and in order of creation."""
 
     _last = 0
+    _own = token_hex(8)
 
     def next(self) -> str:
         self._last = max(time.time_ns(), self._last + 1)
-        return f"{self._last:016x}-{os.getpid():x}"
+        return f"{self._last:016x}-{os.getpid():x}{self._own}"
 
 
 tokens = Tokens()
@@ -322,3 +311,125 @@ def digest(*parts: str) -> str:
     """
     text = "\0".join(f"{len(part)}:{part}" for part in parts)
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# ---------------------------------------------------------------- the files of a batch
+
+
+class BatchFiles(Struct, frozen=True):
+    """The files of a batch.
+
+    `body` is None for a response that was not read, whose entry moves.
+    """
+
+    token: str
+    name: str
+    id: str
+    state: str
+    """`held`, `rejected`, another verdict, or `gone` where there is no file any more."""
+    report: bytes
+    page: bytes
+    body: bytes | None
+
+
+# The report, the response and the time of a verdict, as files tell them.
+Published = tuple[Report, bytes | None, float]
+
+
+FileOfBatch = tuple[Folder, str, bytes | None]
+
+
+class Outbox:
+    """The directories of the queue at `root` that patchq alone writes to."""
+
+    def __init__(self, root: Path, *, lasting: bool) -> None:
+        self.active, self.done, self.rejected = (
+            Folder(root / name, lasting=lasting) for name in PUBLIC[1:]
+        )
+        self._made = 0o666 & ~files.umask()  # the permissions of what is made
+
+    def close(self) -> None:
+        for folder in (self.active, self.done, self.rejected):
+            folder.close()
+
+    def files(self, batch: BatchFiles) -> list[FileOfBatch]:
+        """Return the files of a batch, in the order in which they are made.
+
+        A response that was not read has no content.
+        """
+        place, id = self._place(batch), batch.id
+        found: list[FileOfBatch] = [
+            (place, id + PAGE, batch.page),
+            (place, id + REPORT, batch.report),
+        ]
+        if place is self.active:
+            return found
+        return [(place, f"{id}{extension(batch.name)}", batch.body), *found]
+
+    def _place(self, batch: BatchFiles) -> Folder:
+        return {"held": self.active, "rejected": self.rejected}.get(batch.state, self.done)
+
+    def show(self, batch: BatchFiles) -> None:
+        """Write the missing files of a batch, or remove those of a gone one."""
+        if batch.state == "gone":
+            self._remove(batch)
+            return
+        id, entry, place = batch.id, entry_name(batch.token, batch.name), self._place(batch)
+        if batch.body is None and place is not self.active:
+            self.active.move(entry, place, f"{id}{extension(batch.name)}")
+        for folder, name, data in self.wrong(batch):
+            self._put(folder, name, data or b"", batch)
+        if place is not self.active:
+            for name in (entry, id + PAGE, id + REPORT):
+                self.active.remove(name)
+        elif batch.body is not None and self.active.status(entry) is None:
+            self.active.put(entry, batch.body, mode=0o600)
+
+    def _remove(self, batch: BatchFiles) -> None:
+        response = f"{batch.id}{extension(batch.name)}"
+        for folder in (self.done, self.rejected):
+            status = folder.status(response)
+            if status and stat.S_ISDIR(status.st_mode):  # as it was dropped
+                shutil.rmtree(response, dir_fd=folder.fd)
+            elif status:
+                folder.remove(response)
+            for end in (PAGE, REPORT):
+                folder.remove(batch.id + end)
+
+    def wrong(self, batch: BatchFiles) -> list[FileOfBatch]:
+        """Return the files of a batch that are not there as they should be."""
+        return [
+            (folder, name, data)
+            for folder, name, data in self.files(batch)
+            if data is not None and folder.read(name) != data
+        ]
+
+    def published(self) -> Iterator[Published]:
+        """Give the batches whose reports can be read in done/ and rejected/."""
+        for folder in (self.done, self.rejected):
+            for name in folder.names():
+                if name.endswith(REPORT) and (found := self.published_as(folder.path / name)):
+                    yield found
+
+    def published_as(self, path: Path) -> Published | None:
+        """Return the batch that a report in done/ or rejected/ tells of."""
+        folder = self.done if path.parent == self.done.path else self.rejected
+        id, status = path.name.removesuffix(REPORT), folder.status(path.name)
+        found = report(folder.read(path.name))
+        if status is None or found is None or found.id != id:
+            return None
+        body = folder.read(f"{id}{extension(found.source.name)}")
+        return found, body, status.st_mtime
+
+    def _put(self, folder: Folder, name: str, data: bytes, batch: BatchFiles) -> None:
+        _ = folder.fd  # its mode is read with that
+        mode = self._made & folder.mode | 0o600 | folder.grant
+        if b'"edit.secret"' in batch.report and not name.endswith((PAGE, REPORT)):
+            mode &= 0o660 if folder.grant else 0o600
+        folder.put(name, data, mode=mode)
+
+
+def entry_name(token: str, name: str) -> str:
+    """Return the name in active/ of the response that came under that name."""
+    room = 255 - len(token) - 1
+    return f"{token}.{os.fsdecode(os.fsencode(name)[-room:])}"

@@ -9,7 +9,6 @@ store, as long as anything uses it, and opens none before it forks.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import sqlite3
@@ -36,7 +35,7 @@ _OLDEST = (3, 35)  # the first SQLite with `returning`
 REPAIR = "run `patchq fsck --repair`: it keeps the file aside and makes the store again"
 # Changed rows after which the log goes into the file while nothing is to do, or in any case.  A log
 # that begins anew writes over its blocks, which are quicker to flush than new ones.
-_CHANGES_IDLE, _CHANGES_MOST = 300, 100_000
+CHANGES_IDLE, CHANGES_MOST = 300, 100_000
 _FLOCK = struct.Struct("hhqqi4x")
 _SET = getattr(fcntl, "F_OFD_SETLK", fcntl.F_SETLK)
 _GET = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
@@ -49,12 +48,9 @@ class Damaged(DiskFault):
 
 
 class Store(Database):
-    """The store beside the queue at `root`, or one in memory.
+    """The store beside the queue at `root`, or in memory without one."""
 
-    That is where there is no such place.
-    """
-
-    def __init__(self, root: Path | None) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
         self._lock = RLock()
         self._writable = True
@@ -88,29 +84,22 @@ class Store(Database):
                 yield
 
     def flush(self) -> None:
-        if self.root is not None:
-            with (
-                contextlib.suppress(FileNotFoundError),
-                files.opened(self.root / f"{STORE}-wal", os.O_RDONLY) as fd,
-            ):
-                os.fdatasync(fd)
+        log = self.root / f"{STORE}-wal"
+        with contextlib.suppress(FileNotFoundError), files.opened(log, os.O_RDONLY) as fd:
+            os.fdatasync(fd)
 
-    def checkpoint(self, *, idle: bool) -> None:
-        """Take the log into the file, if that is due; it never waits."""
-        most = _CHANGES_IDLE if idle else _CHANGES_MOST
+    def checkpoint(self, most: int) -> None:
+        """Take the log into the file if more rows than that changed; it never waits."""
         changes = self._database.total_changes
-        if self.root is not None and changes - self._checkpointed > most:
+        if changes - self._checkpointed > most:
             self._checkpointed = changes
             self.all("pragma wal_checkpoint(passive)")
 
+    @spool.disk_faults
     def backup(self, file: Path) -> None:
         """Write a copy of the store, as one file that was not there."""
-        umask = os.umask(0o077)
-        try:
-            with self._guarded():
-                self._database.execute("vacuum into ?", (str(file),))
-        finally:
-            os.umask(umask)
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        self.all("vacuum into :file", file=str(file))
 
     def problems(self) -> list[str]:
         """Return what is wrong with the file's structure."""
@@ -128,7 +117,7 @@ class Store(Database):
 
     def _fault(self, error: sqlite3.Error) -> Fault:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        where = f"the store {self.root}/{STORE}" if self.root else "the store"
+        where = f"the store {self.root}/{STORE}"
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return Busy(
                 f"another process has {where} locked for {BUSY_SECONDS:.0f} s",
@@ -136,21 +125,11 @@ class Store(Database):
             )
         if code in _DAMAGED:
             return Damaged(f"{where} cannot be read: {error}", f"{REPAIR}; no response was lost")
-        short = self._shortage(code)
-        cure = "make room, or make it writable" if short else "look at the queue directory"
-        why = f"{short} ({error})" if short else str(error)
+        why = f"{files.shortage(self.root)} ({error})".lstrip()
+        cure = "make room, or make the queue directory writable"
         return DiskFault(
             f"{where} cannot be used: {why}", f"{cure}, then start again; no response was lost"
         )
-
-    def _shortage(self, code: int) -> str:
-        if code == sqlite3.SQLITE_FULL or self.root is None:
-            return os.strerror(errno.ENOSPC)
-        try:
-            with files.opened(self.root / STORE, os.O_RDONLY):
-                return files.shortage(self.root)
-        except OSError as error:
-            return error.strerror or ""
 
     # The file.
 
@@ -160,17 +139,16 @@ class Store(Database):
                 f"SQLite {sqlite3.sqlite_version} is too old: patchq needs 3.35",
                 "install a Python that brings a later one",
             )
-        place = ":memory:"
-        if self.root is not None:
-            path = self.root / STORE
+        root, path, place = self.root, self.root / STORE, ":memory:"
+        if root.is_dir():
             self._make(path)
-            self._writable = os.access(path, os.W_OK) and os.access(self.root, os.W_OK)
+            self._writable = os.access(path, os.W_OK) and os.access(root, os.W_OK)
             place = f"{path.absolute().as_uri()}?mode={'rw' if self._writable else 'ro'}"
         database = _connection(place)
         try:
             database.execute("select count(*) from sqlite_schema").fetchone()
         except sqlite3.OperationalError as error:  # the log cannot be made here: who looks, may
-            if self.root is None or error.sqlite_errorcode & 0xFF not in _NO_LOG:
+            if error.sqlite_errorcode & 0xFF not in _NO_LOG:
                 raise
             self._writable = False
             database = _connection(f"{place.partition('?')[0]}?mode=ro&immutable=1")
@@ -184,37 +162,31 @@ class Store(Database):
             )
         if self._writable:
             self._prepare(database, found)
-        root = self.root
-        self._file = identity(root / STORE) if root else None
-        database.create_function(
-            "alive", 1, lambda number: bool(root and number and alive(root, number))
-        )
+        self._file = identity(path)
+        database.create_function("alive", 1, lambda number: bool(number and alive(root, number)))
         database.create_function("epoch", 0, time)
         database.create_function("event_number", 1, lambda last: max(time_ns(), last + 1))
         return database
 
     def is_current(self) -> bool:
         """Return true if the file under the name is the one that was opened."""
-        return self.root is None or identity(self.root / STORE) == self._file
+        return identity(self.root / STORE) == self._file
 
     def _make(self, path: Path) -> None:
         if not os.access(path.parent, os.W_OK):
             return
         # For the group at most: it has responses that were refused for a secret.
-        mode = 0o660 & ~files.umask() if files.is_on() else 0o600
-        active = next(at for at in (path.parent / "active", path.parent) if at.exists()).stat()
-        if shared := bool(active.st_mode & stat.S_ISGID):
-            mode |= active.st_mode & 0o060
+        folder = path.parent / "active"
+        beside = (folder if folder.exists() else path.parent).stat()
+        shared = beside.st_mode & 0o060 if beside.st_mode & stat.S_ISGID else 0
         for place in (path.with_name(LOCKS), path):
             with (
-                contextlib.suppress(PermissionError),
-                files.opened(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, None, mode) as fd,
+                contextlib.suppress(PermissionError),  # another user's
+                files.opened(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, None, 0o600) as fd,
             ):
-                now = os.fstat(fd)
-                if shared and now.st_gid != active.st_gid:
-                    os.fchown(fd, -1, active.st_gid)
-                if mode & ~now.st_mode:
-                    os.fchmod(fd, stat.S_IMODE(now.st_mode) | mode)
+                if shared & ~os.fstat(fd).st_mode:
+                    os.fchown(fd, -1, beside.st_gid)
+                    os.fchmod(fd, 0o600 | shared)
 
     def _prepare(self, database: sqlite3.Connection, found: int) -> None:
         if not found:
@@ -227,7 +199,9 @@ class Store(Database):
             return
         database.execute("begin immediate")
         if database.execute("pragma user_version").fetchone() == (0,):
-            for statement in tables("integer primary key autoincrement", "integer primary key"):
+            for statement in tables(
+                "integer primary key autoincrement", "integer primary key"
+            ).split(";"):
                 database.execute(statement)
             database.execute(f"pragma user_version = {VERSION}")
             database.execute("insert into meta values (?, 'history')", (UNREAD,))
@@ -275,20 +249,6 @@ def ask(root: Path, statement: str, **values: object) -> list[Row]:
     return store.all(statement, **values) if store else []
 
 
-def damage(root: Path) -> str | None:
-    """Return why the store cannot be used as it is, if it cannot."""
-    try:
-        store = there(root)
-        return next(iter(store.problems()), None) if store else None
-    except (Damaged, UsageError) as fault:
-        return fault.message
-
-
-def set_aside(root: Path) -> Path:
-    """Move the store into damaged/; return where it is."""
-    return spool.set_aside(root, *(root / f"{STORE}{suffix}" for suffix in ("-shm", "-wal", "")))
-
-
 # ---------------------------------------------------------------- sessions
 
 
@@ -305,13 +265,13 @@ def hold(root: Path, session: int) -> int:
 
 def alive(root: Path, session: int) -> bool:
     """Return true if a process holds the lock of the session."""
-    try:
-        with files.opened(root / LOCKS, os.O_RDONLY | os.O_NOFOLLOW) as fd:
-            asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, session, 1, 0)
-            kind = _FLOCK.unpack(fcntl.fcntl(fd, _GET, asked))[0]
-    except FileNotFoundError:
-        return False
-    return bool(kind != fcntl.F_UNLCK)
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, session, 1, 0)
+    with (
+        contextlib.suppress(FileNotFoundError),
+        files.opened(root / LOCKS, os.O_RDONLY | os.O_NOFOLLOW) as fd,
+    ):
+        return bool(_FLOCK.unpack(fcntl.fcntl(fd, _GET, asked))[0] != fcntl.F_UNLCK)
+    return False
 
 
 def ring(root: Path) -> None:

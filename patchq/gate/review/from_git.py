@@ -23,7 +23,6 @@ from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.history import Trace
 from patchq.gate.pipeline.notes import Note
 from patchq.gate.queue import Past
-from patchq.gate.queue.engine import store_queue
 from patchq.gate.report import document
 from patchq.gate.report.message import subject
 from patchq.gate.report.schema import Moment, Report, SourceEntry, waits_for_its_agent
@@ -84,7 +83,7 @@ def missing(context: RepoContext, known: Iterable[str]) -> list[Report]:
 def remember(context: RepoContext, landed: Mapping[str, str]) -> None:
     """Enter the ids of landed batches, so that no other batch gets them."""
     repo = context.repo
-    store_queue(context.queue).bury(
+    context.queue.know(
         (id, _source(history.trailers(repo, commit)) or None, repo.time(commit))
         for id, commit in landed.items()
     )

@@ -6,17 +6,14 @@ import os
 import uuid
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import UsageError, needs_extra
 from patchq.gate.git import files
 
-if TYPE_CHECKING:  # the database's driver is an extra
-    from patchq.gate.queue.postgres.status import ClusterState as ClusterState
-
 DATABASE = "PATCHQ_DATABASE"
-SOON_SECONDS = 10.0  # a lane may wait for so long before it counts as not served
+SOON_SECONDS = 10.0  # for so long a worker may take to see a command
 FEEDER = "feeder"
 
 
@@ -79,13 +76,13 @@ def migrate(config: Config) -> tuple[int, list[str], str]:
     return VERSION, applied, f"the tables in {whereabouts(named)} have version {VERSION}, {done}"
 
 
-def look(config: Config, *, writes: bool = False) -> ClusterState:
-    """Return the state of the cluster; with `writes`, raises a fault if nothing can be written."""
+def look(config: Config) -> dict[str, Any]:
+    """Return the state of the cluster."""
     named = database_of(config)
-    from patchq.gate.queue.postgres import status
+    from patchq.gate.queue.postgres import database as server
 
-    return status.look(named, writes=writes)
+    return server.look(named)
 
 
 def unserved(config: Config) -> set[str]:
-    return {lane.lane for lane in look(config).unserved(SOON_SECONDS)}
+    return set(look(config)["unserved"])

@@ -20,7 +20,9 @@ from patchq.gate.land import worker
 from patchq.gate.pipeline.context import GateRules
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.lock import Hand
+from patchq.gate.queue.engine import store_queue
+from patchq.gate.queue.inbox import Hand
+from patchq.gate.queue.shelf import Troubles
 from patchq.gate.report.schema import Report
 from patchq.gate.review import accept, restack
 from patchq.gate.service.children import Child
@@ -32,6 +34,7 @@ _LOG = logging.getLogger("patchq")
 SHORTEST_WAIT = 0.01
 # Between two looks, also while responses come without a pause: what is held may wait for one.
 LOOK_SECONDS = 2.0
+_ENDED = "daemon.ended"
 _PIECE_SECONDS = 0.05  # how long proposals are looked at before the inbox is
 
 
@@ -67,12 +70,16 @@ class Daemon:
         self.release(disk_fault(error) if isinstance(error, OSError) else error)
 
     def acquire(self) -> None:
-        self.session.queue.acquire(self.session.target)
+        self.session.queue.acquire()
+        Troubles(self.session.queue_root).over(_ENDED)
         self.session = replace(self.session, hand=Hand(self.session.queue_root))
 
     def release(self, reason: BaseException | None) -> None:
         """Release the queue, and record the fault, if any, that ends the work."""
-        self.session.queue.release(reason if isinstance(reason, Fault) else None)
+        self.session.queue.release()
+        if isinstance(reason, Fault):
+            words = f"the work ended of {reason.code}: {reason.message}"
+            Troubles(self.session.queue_root).note(_ENDED, words, reason.hint or "start it again")
 
     def tell(self, report: Report) -> None:
         self.upkeep.count(report)
@@ -196,7 +203,7 @@ class Daemon:
     @property
     def pause(self) -> float:
         """Seconds until `turn` wants to be called again, whatever happens."""
-        settled = self.session.queue.unsettled()
+        settled = store_queue(self.session.queue).unsettled()
         own = LOOK_SECONDS if settled is None else max(settled, SHORTEST_WAIT)
         rest = self.session.branches.rest() or inf
         return min(own, LOOK_SECONDS, self.followers.pause, rest)
@@ -211,7 +218,7 @@ class Daemon:
             raise fault
         _LOG.warning("%s; it is tried again", fault.message)
         self.session.queue.release()
-        self.session.queue.acquire(self.session.target)
+        self.session.queue.acquire()
         self.recovered = False
         self.wait(LOOK_SECONDS)
 
@@ -244,7 +251,7 @@ class Daemon:
                 raise fault
             if self.decide():
                 continue
-            pause = self.session.queue.unsettled()
+            pause = store_queue(self.session.queue).unsettled()
             quiet = pause is None or monotonic() > quiet_until
             if quiet and not self.waits():
                 break

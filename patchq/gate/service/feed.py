@@ -22,6 +22,7 @@ from patchq.gate.land import elsewhere, worker
 from patchq.gate.pipeline.process import lane_of
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Claim
+from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.shelf import Troubles
 from patchq.gate.service import cluster
 from patchq.gate.service.daemon import SHORTEST_WAIT, Daemon
@@ -118,7 +119,7 @@ class Feeder(Daemon):
 
     @property
     def pause(self) -> float:
-        settled = self.session.queue.unsettled()
+        settled = store_queue(self.session.queue).unsettled()
         longest = self.session.config.cluster.poll_seconds if settled is None else settled
         return max(SHORTEST_WAIT, min(longest, _LONGEST_REST))
 
@@ -135,7 +136,7 @@ class Feeder(Daemon):
         queue = self.session.queue
         self.entries.lane_of = lane_by(self.session.config, self.session.target)
         if not self._known:
-            self.entries.know(list(queue.newest()))
+            self.entries.know((id, None, None) for id in queue.newest())
             self._known = True
         if self._claims.keys() <= self._entered:
             came = queue.claim(_MOST) or queue.recover()  # what a command handed over, or left

@@ -31,7 +31,7 @@ from patchq.gate.land import worker
 from patchq.gate.pipeline.context import GateRules, RepoContext, branches_of
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.session import Session, compose
-from patchq.gate.queue.lock import Lock
+from patchq.gate.queue.inbox import Lock
 from patchq.gate.report.schema import Report
 from patchq.gate.review import errands
 from patchq.gate.service import cluster
@@ -93,7 +93,6 @@ def _opened(
         lane_of=lane_by(config, cluster.target_of(config)),
         takeover_seconds=config.cluster.takeover_seconds,
         beats=True,
-        response_bytes=config.limits.response_bytes,
         is_known=lambda id: repo.has_ref(*(prefix + id for prefix in records.BY_ID)),
         belongs=partial(belongs, repo=repo, tip=tip),
     )
@@ -154,7 +153,9 @@ class LaneWorker(Daemon):
         _LOG.warning("%s; it is tried again", fault.message)
         self.recovered = False
         with suppress(Fault):
-            self.queue.release(fault)
+            self.queue.release()
+        # A new session recovers what this one adopted, or took to answer.
+        self.queue.store.close()
         self.queue.waking.rest(self._rest)
         self._rest = min(2 * self._rest, _LONGEST_REST)
 

@@ -22,8 +22,14 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import Busy, Fault, Interrupted, UsageError
 from patchq.gate.pipeline.context import GateRules, branches_of, renewed
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.inbox import replaced
-from patchq.gate.queue.lock import STOP_NOW, Owner, activities, activity_text, lock_owner
+from patchq.gate.queue.inbox import (
+    STOP_NOW,
+    Owner,
+    activities,
+    activity_text,
+    lock_owner,
+    replaced,
+)
 
 _LOG = logging.getLogger("patchq")
 _WAIT_SECONDS = 60.0

@@ -12,7 +12,7 @@ from select import select
 
 import pytest
 
-from patchq.gate.queue.lock import Lock
+from patchq.gate.queue.inbox import Lock
 from tests.gate.hooks.test_git_hooks import hook, snapshot, tried
 from tests.helpers.command import patchq, report
 from tests.helpers.ending import running

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.errors import DiskFault, QueueLocked, UsageError
+from patchq.gate.errors import DiskFault, QueueLocked
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.lock import lock_owner
+from patchq.gate.queue.inbox import lock_owner
 from patchq.gate.queue.spool import create
 from tests.helpers.claims import finish, hold
 from tests.helpers.ending import line_of, running
@@ -130,7 +130,7 @@ def test_a_writer_that_comes_while_we_look_does_not_kill_us(root: Path) -> None:
 def test_where_leases_cannot_be_had_a_file_must_be_quiet(
     root: Path, queue: StoreQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("patchq.gate.queue.inbox.being_written", lambda fd: None)
+    monkeypatch.setattr("patchq.gate.git.files.being_written", lambda fd: None)
     path = drop(root, "x.md")
     for _ in range(4):
         assert queue.claim(9) == []
@@ -249,12 +249,6 @@ def test_a_file_of_others_that_cannot_be_read_is_refused(tmp_path: Path) -> None
 # ------------------------------------------------------------------ the directories themselves
 
 
-def test_a_missing_queue_is_told_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not a queue") as caught:
-        StoreQueue(tmp_path / "none").acquire()
-    assert "patchq init" in (caught.value.hint or "")
-
-
 def test_a_link_in_the_place_of_a_report_is_replaced_not_followed(
     root: Path, queue: StoreQueue
 ) -> None:
@@ -345,12 +339,14 @@ def test_the_lock_names_its_owner_and_ends_with_it(root: Path) -> None:
         os.kill(orphan, signal.SIGKILL)
 
 
-def test_a_removed_lock_file_stops_the_intake(root: Path, queue: StoreQueue) -> None:
-    drop(root, "x.md")
-    (root / "lock").unlink()
-    with pytest.raises(DiskFault, match="lock file was removed"):
-        queue.claim(1)
-    assert queue.depth() == 1
+def test_only_one_empties_the_inbox(root: Path, queue: StoreQueue) -> None:
+    queue.acquire()
+    second = StoreQueue(root)
+    with pytest.raises(QueueLocked):
+        second.acquire()
+    queue.release()
+    second.acquire()
+    second.close()
 
 
 def test_a_held_report_that_its_verdict_outlived_goes(root: Path, queue: StoreQueue) -> None:

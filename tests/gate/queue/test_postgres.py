@@ -212,7 +212,7 @@ def test_a_frozen_owner_that_wakes_writes_nothing(
     if not decided:
         finish(queue, claim)
     assert queue.load("fix") == report(claim, "fix")
-    assert list(queue.ids()) == ["fix"]
+    assert list(queue.newest()) == ["fix"]
 
 
 def test_an_owner_that_beats_is_not_taken_over(again: Open, database: str) -> None:

@@ -221,17 +221,16 @@ def test_f15_inbox_that_is_replaced_holds_intake(repo: Path, how: str) -> None:
             inbox.symlink_to(outside)
         wait_for(
             lambda: (
-                holds_the_queue(repo, daemon)
-                and f"{inbox} is {how}, not a directory" in log.read_text()
+                holds_the_queue(repo, daemon) and f"{inbox} is not a directory" in log.read_text()
             )
         )
         time.sleep(BREATH_SECONDS)  # it looks again and again
         (trouble,) = patchq("--json", "status", cwd=repo).json()["troubles"]
-        assert trouble["why"].startswith(f"{inbox} is {how}, not a directory")
+        assert trouble["why"].startswith(f"{inbox} is not a directory")
         subprocess.run(trouble["cure"].partition(": ")[2], shell=True, check=True)
         assert ask(repo, new_file(2), "r2") == "proposed"
         assert patchq("--json", "status", cwd=repo).json()["troubles"] == []
-    assert log.read_text().count(f"is {how}, not a directory") == 1
+    assert log.read_text().count("is not a directory") == 1
     assert [path.name for path in outside.iterdir()] == ["foreign.md"]
 
 

@@ -72,7 +72,7 @@ def test_damaged_store_is_told_and_repaired(repo: Path, spoil: Callable[[Path], 
     assert "patchq fsck --repair" in failed.err
     (damage,) = patchq("--json", "fsck", "--repair", cwd=repo).json()["damage"]
     assert damage["kind"] == "store.broken"
-    assert list((repo / ".patchq/damaged").glob("store.db*"))
+    assert list((repo / ".patchq/damaged").glob("*/store.db*"))
     assert states(repo) == GOOD
     assert patchq("fsck", cwd=repo).code == 0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.queue import events, store
+from patchq.gate.queue import shelf, store
 from patchq.gate.queue.spool import create
 from patchq.gate.service.wake import Doorbell, Watcher
 
@@ -142,7 +142,7 @@ def root(tmp_path: Path) -> Path:
 def note(root: Path, *ids: str) -> None:
     database = store.opened(root)
     for id in ids:
-        events.add(database, id, "claimed")
+        shelf.add_event(database, id, "claimed")
     store.ring(root)
 
 

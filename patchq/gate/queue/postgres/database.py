@@ -15,23 +15,24 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from threading import RLock
-from time import time
+from time import monotonic, sleep, time
 from typing import Any
 
 import psycopg
 from psycopg import Connection, conninfo, errors
 from psycopg.rows import TupleRow
 
-from patchq.gate.errors import DatabaseFault, UsageError
+from patchq.gate.errors import Busy, DatabaseFault, UsageError
 from patchq.gate.git.repository import Repository
+from patchq.gate.queue import spool
 from patchq.gate.queue.database import VERSION, Database, Row, Taken, tables
 
 _FUNCTIONS = Path(__file__).with_name("functions.sql")
-_ROOT = "repository"
+ROOT = "repository"  # the key of the first commit of the default target
 # Limits after which a lost peer is noticed; the connection string's own count first.
 _PATIENCE: Mapping[str, int] = {
     "connect_timeout": 10,
@@ -43,13 +44,6 @@ _PATIENCE: Mapping[str, int] = {
 }
 # Locks may be held by a frozen process.
 _SETTINGS = "set synchronous_commit = off; set lock_timeout = '60s'"
-# Errors that do not pass by themselves.
-_CURES = (
-    (errors.InvalidPassword, "check the user and the password in PATCHQ_DATABASE"),
-    (errors.InvalidAuthorizationSpecification, "check the user, and the server's pg_hba.conf"),
-    (errors.InvalidCatalogName, "create the database, or correct its name in PATCHQ_DATABASE"),
-    (errors.InsufficientPrivilege, "give the role rights on the schema and its tables"),
-)
 # Errors that another connection may cure. A standby takes no writes until it is promoted, and the
 # server ends a process that was frozen inside a transaction.
 _LOST = (
@@ -58,12 +52,13 @@ _LOST = (
     errors.ReadOnlySqlTransaction,
     errors.IdleInTransactionSessionTimeout,
 )
-# The same while connecting, where the driver tells no code.
-_REFUSED = {
+# Words of errors that do not pass by themselves; while connecting, the driver tells no code.
+_CURES = {
     "authentication failed": "check the user and the password in PATCHQ_DATABASE",
     "no password supplied": "give the password in PATCHQ_DATABASE, or in ~/.pgpass",
     "does not exist": "create it, or correct its name in PATCHQ_DATABASE",
     "pg_hba.conf": "check the user, and the server's pg_hba.conf",
+    "permission denied": "give the role rights on the schema and its tables",
 }
 _CONNECTING = "see whether the server runs, and is where PATCHQ_DATABASE says; nothing was lost"
 
@@ -71,11 +66,9 @@ _CONNECTING = "see whether the server runs, and is where PATCHQ_DATABASE says; n
 def whereabouts(database: str) -> str:
     """Return the server, the database and the user, without anything secret."""
     known = _options(database)
-    host = known.get("host") or known.get("hostaddr") or "this machine"
-    port = f":{known['port']}" if known.get("port") else ""
-    name = known.get("dbname") or known.get("user") or "the default database"
+    host = ":".join(str(known[key]) for key in ("host", "port") if known.get(key))
     user = f" as {known['user']}" if known.get("user") else ""
-    return f"{name} on {host}{port}{user}"
+    return f"{known.get('dbname') or 'the default database'} on {host or 'this machine'}{user}"
 
 
 def _options(database: str) -> dict[str, Any]:
@@ -105,15 +98,9 @@ def connect(database: str, name: str) -> Connection[TupleRow]:
 
 def _fault(error: psycopg.Error, what: str) -> DatabaseFault:
     message = " ".join(str(error).split())
-    for kind, cure in _CURES:
-        if isinstance(error, kind):
-            return DatabaseFault(f"{what}: {message}", cure, again=False)
-    if error.sqlstate is None:
-        for word, cure in _REFUSED.items():
-            if word in message:
-                return DatabaseFault(f"{what}: {message}", cure, again=False)
-    lost = isinstance(error, _LOST)
-    hint = _CONNECTING if lost else "this is a defect of patchq"
+    cure = next((cure for word, cure in _CURES.items() if word in message), None)
+    lost = cure is None and isinstance(error, _LOST)
+    hint = cure or (_CONNECTING if lost else "this is a defect of patchq")
     return DatabaseFault(f"{what}: {message}", hint, again=lost)
 
 
@@ -270,21 +257,14 @@ def migrate(connection: Connection[TupleRow]) -> list[str]:
     """
     with connection.transaction():
         connection.execute("select pg_advisory_xact_lock(hashtextextended('patchq migrate', 0))")
-        row = connection.execute("select current_schema()").fetchone()
-        if row is None or row[0] is None:
-            raise UsageError(
-                "the database has no schema for the tables",
-                "create the one that the connection's `search_path` names",
-            )
         connection.execute(
             "create table if not exists migrations (version integer primary key,"
             " name text not null, applied timestamptz not null default clock_timestamp())"
         )
         if version(connection):
             return []
-        for statement in tables("bigint generated always as identity primary key",
-                                "bigint primary key"):  # fmt: skip
-            connection.execute(statement.encode())
+        serial, number = "bigint generated always as identity primary key", "bigint primary key"
+        connection.execute(tables(serial, number).encode())
         connection.execute(_FUNCTIONS.read_bytes())
         connection.execute(
             "insert into migrations (version, name) values (%s, %s)", (VERSION, "queue")
@@ -300,21 +280,16 @@ def belongs(database: DatabaseServer, repo: Repository, tip: str | None) -> None
     """
     if repo.shallow:
         return
-    root = noted(database)
+    root = database.recall(ROOT)
     if root is None and tip is not None:
         database.run(
             "insert into meta (key, value) values (:key, :root) on conflict do nothing",
-            key=_ROOT,
+            key=ROOT,
             root=repo.root(tip),
         )
-        root = noted(database)
+        root = database.recall(ROOT)
     if root is not None and not repo.exists(root):
         raise UsageError(*foreign(root))
-
-
-def noted(database: DatabaseServer) -> str | None:
-    """Return the recorded first commit of the default target, or None."""
-    return database.recall(_ROOT)
 
 
 def foreign(root: str) -> tuple[str, str]:
@@ -324,3 +299,102 @@ def foreign(root: str) -> tuple[str, str]:
         f"{root[:12]}, which is not here",
         "give each repository a database, or a schema, of its own (docs/cluster.md)",
     )
+
+
+# ---------------------------------------------------------------- what people see and command
+
+_PAUSE_SECONDS = 0.05
+_SOON_SECONDS = 10.0  # a lane may wait for so long before it counts as not served
+# Ages in seconds: of the owner's last beat, and of the oldest waiting response.
+_LANE = ("lane", "owner", "beat", "waiting", "claimed", "held", "oldest")
+_LANES = """
+    select l.name, s.name || ' on ' || s.host || ' (process ' || s.pid || ')', epoch() - s.beat,
+        count(r) filter (where r.state = 'waiting'),
+        count(r) filter (where r.state in ('claimed', 'ending')),
+        count(r) filter (where r.state = 'held'),
+        epoch() - min(r.came) filter (where r.state = 'waiting')
+    from lanes l
+    left join sessions s on holder(session_key(s.number)) = holder(lane_key(l.name))
+    left join responses r
+        on r.lane = l.name and r.state in ('waiting', 'claimed', 'held', 'ending')
+    group by l.name, s.number order by l.name
+"""
+_WORKER = ("name", "host", "pid", "began", "beat")
+_WORKERS = """
+    select name, host, pid, epoch() - began, epoch() - beat
+    from sessions where beat is not null and alive(number) order by host, name, number
+"""
+
+
+def look(database: str) -> dict[str, Any]:
+    """Return the cluster's state; raises the fault that keeps the database from answering.
+
+    `database` has nothing secret.  `repository` is the first commit of the repository's history, if
+    it is recorded.  `ahead` are the seconds by which this machine's clock is ahead of the
+    database's.  A lane without an owner has None, and is `unserved` if something waits there.
+    """
+    with closing(DatabaseServer(database, "status")) as server:
+        lanes = [dict(zip(_LANE, row, strict=True)) for row in server.all(_LANES)]
+        return {
+            "database": whereabouts(database),
+            "version": VERSION,
+            "repository": server.recall(ROOT),
+            "ahead": server.ahead(),
+            "lanes": lanes,
+            "unserved": [
+                lane["lane"]
+                for lane in lanes
+                if lane["owner"] is None and (lane["oldest"] or 0.0) > _SOON_SECONDS
+            ],
+            "workers": [dict(zip(_WORKER, row, strict=True)) for row in server.all(_WORKERS)],
+        }
+
+
+def ask(
+    server: DatabaseServer, lane: str, words: Mapping[str, Any], patience: float
+) -> Mapping[str, Any]:
+    """Give a command and return its answer.
+
+    Raises `errors.Busy` if no worker takes it up for `patience` seconds; then none will.
+    """
+    server.run("delete from errands where answer is not null and asked < epoch() - 86400")
+    with server.transaction():
+        server.run("set local synchronous_commit = on")
+        server.run("insert into lanes (name) values (:lane) on conflict do nothing", lane=lane)
+        [number] = server.column(
+            "insert into errands (lane, words, asked) values (:lane, :words, epoch())"
+            " returning number",
+            lane=lane,
+            words=spool.encode(words),
+        )
+        server.run("select tell('asked', :lane)", lane=lane)
+    until = monotonic() + patience
+    while True:
+        row = server.one(
+            "select answer, alive(session) from errands where number = :number", number=number
+        )
+        if row and row[0] is not None:
+            return spool.decode(row[0]) or {}
+        if row and row[1]:
+            until = monotonic() + patience
+        elif monotonic() > until and server.column(
+            "delete from errands where number = :number and answer is null"
+            " and not coalesce(alive(session), false) returning number",
+            number=number,
+        ):
+            raise Busy(
+                f"no worker serves the branch {lane!r}, so it is not done",
+                "see `patchq cluster status`, start a worker, then say it again",
+            )
+        sleep(_PAUSE_SECONDS)
+
+
+def follow(server: DatabaseServer, feeder: str, seconds: float) -> None:
+    """Wait at most `seconds` until the feeder has published all changes so far."""
+    until = monotonic() + seconds
+    unseen = "from responses where shown = 0 and feeder = :feeder"
+    last = server.column(f"select max(change) {unseen}", feeder=feeder)[0]
+    while monotonic() < until and server.column(
+        f"select number {unseen} and change <= :last limit 1", feeder=feeder, last=last
+    ):
+        sleep(_PAUSE_SECONDS)

@@ -18,7 +18,6 @@ have waited.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -28,15 +27,14 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.gate.errors import Fault, QueueLocked
+from patchq.gate.errors import Fault
 from patchq.gate.git import files
 from patchq.gate.queue import Claim, spool
 from patchq.gate.queue.database import COLUMNS
-from patchq.gate.queue.inbox import claim_of, free_names, too_large
+from patchq.gate.queue.inbox import claim_of
 from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.queue.postgres.database import DatabaseServer
 from patchq.gate.queue.postgres.lanes import Beat, Lanes, Waking
-from patchq.gate.queue.spool import tokens
 from patchq.gate.report.schema import Report
 
 _MOST = 256
@@ -63,7 +61,6 @@ class PostgresQueue(QueueEngine):
         lane_of: Callable[[bytes, str], str] = lambda data, name: "",
         takeover_seconds: float = 10.0,
         beats: bool = False,
-        response_bytes: int = 2 * 1024 * 1024,
         is_known: Callable[[str], bool] = lambda id: False,
         belongs: Callable[[DatabaseServer], None] = lambda database: None,
     ) -> None:
@@ -73,9 +70,8 @@ class PostgresQueue(QueueEngine):
         self._takeover = takeover_seconds
         self._beats = beats
         self._belongs = belongs
-        self._limit = response_bytes
         self.waking = Waking(self.store)
-        self._ahead: float | None = None
+        self._ahead = 0.0  # the seconds by which this machine's clock is ahead of the database's
         self._feeder: str | None = None
         self._beat: Beat | None = None
 
@@ -91,6 +87,7 @@ class PostgresQueue(QueueEngine):
     def _begin_session(self, number: int) -> None:
         self._belongs(self.store)
         self._session = number
+        self._ahead = self.store.ahead()
         self._own.clear()
         self.lanes.forget()
         self.store.run("delete from sessions where number <> :me and not alive(number)", me=number)
@@ -99,27 +96,16 @@ class PostgresQueue(QueueEngine):
         if self._beats:
             self._beat = Beat(self.store, number, self._takeover)
 
-    def acquire(self, target: str | None = None) -> None:
-        """Own the lane of what names no branch."""
-        lane = target or ""
-        if not self.lanes.take(lane):
-            raise QueueLocked(
-                f"another process works on the lane {lane!r} already", "let it do the work"
-            )
-
-    def release(self, fault: Fault | None = None) -> None:
+    def release(self) -> None:
         if not self.store.lost:
             self._leave_claims()
-            self.lanes.leave(self.lanes.own)
+            self.lanes.leave()
         self._own.clear()
-        if fault is not None:  # a new session recovers what this one adopted or took to answer
-            self.store.close()
 
     def close(self) -> None:
         if self._beat is not None:
-            self._beat.close()
+            self._beat.stop()
             self._beat = None
-        self._own.clear()
         if not self.store.lost:
             with suppress(Fault):  # whoever looks next is to see it at once
                 self.store.run("select pg_advisory_unlock_all()")
@@ -171,9 +157,6 @@ class PostgresQueue(QueueEngine):
     def serves(self, claim: Claim) -> bool:
         return claim.lane in self.lanes.own
 
-    def depth(self) -> int:
-        return int(self.store.column("select count(*) from responses where state = 'waiting'")[0])
-
     def lane(self, claim: Claim) -> str:
         """Return the branch that a person chose, or that the response names."""
         chosen = claim.choice and claim.choice["target"]
@@ -181,17 +164,12 @@ class PostgresQueue(QueueEngine):
 
     def _place(self, claim: Claim) -> tuple[str, str | None]:
         lane = self.lane(claim)
-        self.lanes.enter(lane)
+        # Others are to know that there is such a lane.
+        self.store.run("insert into lanes (name) values (:lane) on conflict do nothing", lane=lane)
         return lane, self._feeder
 
-    def _token(self) -> str:
-        return f"{tokens.next()}.{self._feeder or self.store.name}"
-
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
-        size = len(data)
-        problem = too_large(size, self._limit) if size > self._limit else None
-        body = b"" if problem else data
-        claim = claim_of(self._token(), self._free(name), body, size, problem)
+        claim = claim_of(spool.tokens.next(), name, data, len(data))
         with self.together():
             self._enter(claim, state="waiting")
             self.store.run("select tell('came', :lane)", lane=self.lane(claim))
@@ -199,20 +177,13 @@ class PostgresQueue(QueueEngine):
             self.sync()
         return claim.source.name
 
-    def _free(self, name: str) -> str:
-        names = self.store.column("select name from responses where state = 'waiting'")
-        taken = set(map(os.fsdecode, names))
-        return next(free for free in free_names(name, tokens.next()) if free not in taken)
-
     def sync(self, *places: Path) -> None:
         if places:
             files.barrier(*places)
         self.store.flush()
 
-    # A transaction's changes are announced at its end.
-
-    def _commit(self) -> None:
-        if self._changed:
+    def _show(self, numbers: Sequence[int]) -> None:
+        if numbers:
             self.store.run("select tell('verdict', '')")
 
     # What waits for review.
@@ -322,8 +293,6 @@ class PostgresQueue(QueueEngine):
 
     def clock(self) -> float:
         """Seconds since the epoch by the database's clock."""
-        if self._ahead is None:
-            self._ahead = self.store.ahead()
         return time.time() - self._ahead
 
 
@@ -364,34 +333,23 @@ class Entries(PostgresQueue):
             self.store.each("select tell('came', :lane)", [{"lane": lane} for lane in lanes])
         self.store.flush()
 
-    def know(self, ids: Sequence[str]) -> None:
-        """Have these ids never given again: the feeder's queue gave them itself once."""
-        self._me()
-        self.store.run(
-            "insert into responses (token, name, size, state, id)"
-            " select 'known-' || id, '', 0, 'gone', id"
-            " from unnest(cast(:ids as text[])) id on conflict do nothing",
-            ids=list(ids),
-        )
-
     def changes(self) -> list[RowChange]:
         """Return the oldest changes that the feeder has not shown, all durable."""
         rows = self.store.all(
-            "select number, token, change from responses where shown = 0 and feeder = :feeder"
-            " and state in ('ended', 'held', 'ending') order by change limit :most",
+            "select r.number, token, data, change from responses r"
+            " join papers p on p.number = r.number and p.kind = 'report'"
+            " where shown = 0 and feeder = :feeder and state in ('ended', 'held', 'ending')"
+            " order by change limit :most",
             feeder=self._feeder,
             most=_MOST,
         )
         if rows:
             self.store.flush()
-        changes = []
-        papers = self._papers(*(row[0] for row in rows), which="kind = 'report'")
-        for number, token, change in rows:
-            report = spool.report(papers[number].get("report"))
-            if report is not None:
-                own = token.removesuffix(f".{self._feeder}")
-                changes.append(RowChange(number, own, report, change))
-        return changes
+        return [
+            RowChange(number, token.removesuffix(f".{self._feeder}"), report, change)
+            for number, token, data, change in rows
+            if (report := spool.report(data))
+        ]
 
     def response(self, change: RowChange) -> Claim:
         """Return the row's response as it is now, with a request's answer."""

@@ -18,7 +18,7 @@ import logging
 import os
 import select
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from threading import Event, Thread
@@ -58,12 +58,6 @@ class Lanes:
 
     def wants(self, lane: str) -> bool:
         return any(fnmatchcase(lane, pattern) for pattern in self._patterns)
-
-    def enter(self, lane: str) -> None:
-        """Let others know that there is such a lane."""
-        self._server.run(
-            "insert into lanes (name) values (:lane) on conflict do nothing", lane=lane
-        )
 
     def take(self, *lanes: str) -> bool:
         """Own the first of these lanes that is free; return True if one is.
@@ -163,11 +157,11 @@ class Lanes:
             )
         return bool(frozen)
 
-    def leave(self, lanes: Iterable[str]) -> None:
-        """Let others own these."""
-        for lane in set(lanes).intersection(self.own):
-            self._server.run("select pg_advisory_unlock(lane_key(:lane))", lane=lane)
-            self._own.discard(lane)
+    def leave(self) -> None:
+        """Let others own all of them."""
+        unlock = "select pg_advisory_unlock(lane_key(lane)) from unnest(cast(:own as text[])) lane"
+        self._server.run(unlock, own=self.own)
+        self._own.clear()
 
     def leave_idle(self) -> None:
         """Let others own those in which nothing is in hand, or held."""
@@ -214,9 +208,6 @@ class Beat:
 
     def stop(self) -> None:
         self._stop.set()
-
-    def close(self) -> None:
-        self.stop()
         self._thread.join(2.0)
 
 

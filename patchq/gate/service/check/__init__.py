@@ -10,7 +10,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -18,13 +17,11 @@ from typing import Literal
 from msgspec import Struct
 
 from patchq.gate.config.schema import Config
-from patchq.gate.errors import Fault
 from patchq.gate.git import files
 from patchq.gate.git.checkout import registered
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue.inbox import replaced
-from patchq.gate.queue.lock import last_words, lock_owner
 from patchq.gate.queue.shelf import DAY, FLAKY, Shelf, Troubles
 
 _FREE_BYTES = 64 << 20
@@ -66,24 +63,11 @@ def troubles(context: RepoContext) -> Iterator[Finding]:
     root = context.queue_root
     if fault := replaced(root / "inbox"):
         yield Finding("queue.there", "fatal", fault.message, fault.hint)
-    yield from ended(root)
     yield from space(context.repo.commondir, root)
     if context.branches.remote is None:
         yield from work_trees(context.repo)
     yield from noted(root, context.config)
     yield from flaky(root)
-
-
-def ended(root: Path) -> Iterator[Finding]:
-    """Yield the fault that ended the work, unless it goes on since."""
-    with suppress(Fault):
-        if lock_owner(root) is None and (fault := last_words(root)):
-            yield Finding(
-                "daemon.ended",
-                "todo",
-                f"the work ended at {moment(fault.at)} of {fault.code}: " + fault.message,
-                fault.hint or "start it again",
-            )
 
 
 def space(*places: Path) -> Iterator[Finding]:

@@ -26,14 +26,13 @@ from patchq.gate.land.worker import waits_for_mending
 from patchq.gate.pipeline.context import GateRules, branches_of
 from patchq.gate.pipeline.session import DEFAULT_IDENTITY
 from patchq.gate.queue import spool, store
-from patchq.gate.queue.lock import lock_owner
+from patchq.gate.queue.inbox import lock_owner
 from patchq.gate.queue.spool import PUBLIC
 from patchq.gate.review.pull_requests import last_round
 from patchq.gate.service import cluster
 from patchq.gate.service.check import (
     Finding,
     Level,
-    ended,
     moment,
     noted,
     space,
@@ -315,14 +314,15 @@ def _sandbox(place: Place) -> Iterator[Finding]:
 def _cluster(place: Place) -> Iterator[Finding]:
     if not place.config.has_cluster:
         return
-    state, repo = cluster.look(place.config, writes=True), place.repo
+    state, repo = cluster.look(place.config), place.repo
     from patchq.gate.queue.postgres.database import foreign
 
-    yield Finding("cluster.database", "ok", f"{state.database}, version {state.version}")
-    if state.repository and not repo.shallow and not repo.exists(state.repository):
-        yield Finding("cluster.repository", "fatal", *foreign(state.repository))
-    unserved = ", ".join(lane.lane for lane in state.unserved(cluster.SOON_SECONDS))
-    if unserved or not state.workers:
+    yield Finding("cluster.database", "ok", f"{state['database']}, version {state['version']}")
+    root = state["repository"]
+    if root and not repo.shallow and not repo.exists(root):
+        yield Finding("cluster.repository", "fatal", *foreign(root))
+    unserved = ", ".join(state["unserved"])
+    if unserved or not state["workers"]:
         yield Finding(
             "cluster.lanes",
             "todo",
@@ -388,7 +388,6 @@ QUEUE_CHECKS = (
     ),
     Check("daemon", _daemon, "no daemon runs; responses wait until one does"),
     Check("queue.store", _held),
-    Check("daemon.ended", lambda it: ended(it.queue)),
     Check("troubles", lambda it: noted(it.queue, it.config)),
 )
 

@@ -17,14 +17,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from patchq.gate.errors import Fault, RepositoryFault, Unreachable
+from patchq.gate.errors import Fault, RepositoryFault, Unreachable, UsageError
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.refs import ref_names, ref_value
 from patchq.gate.pipeline import history, notes, taken_back
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool, store
 from patchq.gate.queue.engine import StoreQueue, store_queue
-from patchq.gate.queue.lock import Lock
+from patchq.gate.queue.inbox import Lock
 from patchq.gate.queue.spool import PAGE, REPORT
 from patchq.gate.queue.store import LOST, REPAIR, STORE, UNREAD
 from patchq.gate.report.schema import LANDED, NOTED, Report, waits_for_its_agent
@@ -61,13 +61,17 @@ def repair(session: Session) -> list[Finding]:
 
 def set_aside_store(root: Path) -> list[Finding]:
     """Move a store that cannot be used out of the way."""
-    why = store.damage(root)
+    try:
+        found = store.there(root)
+        why = next(iter(found.problems()), None) if found else None
+    except (store.Damaged, UsageError) as fault:
+        why = fault.message
     if why is None:
         return []
     lock = Lock(root / "lock")
     lock.acquire()
     try:
-        place = store.set_aside(root)
+        place = spool.set_aside(root, *(root / f"{STORE}{end}" for end in ("-shm", "-wal", "")))
     finally:
         lock.release()
     message = f"{why}; made again from git and the reports"
@@ -162,8 +166,9 @@ def _batches(session: Session, queue: StoreQueue) -> Iterator[Finding]:
 def _files(session: Session, queue: StoreQueue) -> Iterator[Finding]:
     root, known = queue.root, set[Path]()
     for batch in queue.batches():
-        known.update(queue.outbox.paths(batch))
-        for path in queue.outbox.wrong(batch):
+        known.update(folder.path / name for folder, name, _ in queue.outbox.files(batch))
+        for folder, name, _ in queue.outbox.wrong(batch):
+            path = folder.path / name
             lost = "missing" if not os.path.lexists(path) else "differs"
             yield Finding(
                 f"file.{lost}",
@@ -195,7 +200,7 @@ def _enter(session: Session, queue: StoreQueue, id: str, path: Path) -> None:
     if queue.knows(id):
         return
     if found := queue.outbox.published_as(path.with_name(id + REPORT)):
-        queue.restore(found.report, found.body, found.ended)
+        queue.restore(*found)
     elif known := from_git.reports(session, [id]):
         _restore(queue, known[id][0])
     elif path.name.endswith((REPORT, PAGE)):
