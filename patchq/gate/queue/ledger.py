@@ -230,16 +230,11 @@ class QueueEngine(KnownBatches, ABC):
         self._me()
         self.store.each(
             "insert into responses (token, name, size, sha256, state, id, ended, verdict)"
-            " values (:token, '', 0, :sha256, 'gone', :id, :ended, :verdict)"
+            " values ('known-' || cast(:id as text), '', 0, :sha256, 'gone', :id, :ended,"
+            " case when cast(:ended as double precision) is not null then 'applied' end)"
             " on conflict do nothing",
             [
-                {
-                    "token": f"known-{id}",
-                    "sha256": sha256,
-                    "id": id,
-                    "ended": at,
-                    "verdict": None if at is None else "applied",
-                }
+                {"id": id, "sha256": sha256, "ended": at}
                 for id, sha256, at in given
                 if spool.valid(id)
             ],
