@@ -145,11 +145,11 @@ def config(args: Namespace) -> int:
         output.emit(
             args,
             {
-                "config": found.title,
+                "config": found.name,
                 "exists": found.data is not None,
                 "rules": document.plain(found.origin()),
             },
-            f"{found.title}: ok",
+            f"{found.name}: ok",
         )
         output.gate(args).notice_difference(found)
     return 0

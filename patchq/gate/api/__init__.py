@@ -93,7 +93,7 @@ class Gate(OpenedQueue):
             found = [Finding("config", "fatal", line, error.hint) for line in lines]
         else:
             config, target = rules.config, rules.target
-            found = [Finding("config", "ok", rules.title)]
+            found = [Finding("config", "ok", rules.name)]
             if other := location.difference(rules):
                 found.append(Finding("config.worktree", "weaker" if other[1] else "ok", *other))
         queue = location.home / config.queue.path

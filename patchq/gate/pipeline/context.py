@@ -37,27 +37,24 @@ _RELOAD_ONLY_KEYS = frozenset({"queue", "cluster", "review", "log"})
 
 
 class GateRules(Struct, frozen=True):
-    """A configuration, its source, and the home branch if it is known."""
+    """A configuration, its source, and the home branch if it is known.
+
+    `fault` is the reason that the home branch has no rules now, so that nothing may be decided;
+    `refused_file` the file at its tip that is not valid, so that these rules stay in force.
+    """
 
     config: Config = Config()
     source: Source = "defaults"
     name: str = "the defaults"
-    path: Path | None = None
     data: bytes | None = None
     home: Home | None = None
     fault: Fault | None = None
-    """The reason that the home branch has no rules now, so that nothing may be decided."""
     refused_file: bytes | None = None
-    """The file at the home branch's tip that is not valid, so that these rules stay in force."""
 
     @property
     def target(self) -> str:
         """The branch of what names none; empty where the home branch is not known."""
         return self.config.target or (self.home.branch if self.home else "")
-
-    @property
-    def title(self) -> str:
-        return str(self.path or self.name)
 
     def origin(self) -> RulesOrigin:
         """Return the source of the rules and the object id of their file."""
@@ -81,7 +78,7 @@ def of_operator(repo: Repository, file: Path | None) -> GateRules | None:
     if data is None:
         return None
     config = config_file.parse(data, path.name)
-    return GateRules(config, "file" if file else "git directory", path.name, path, data)
+    return GateRules(config, "file" if file else "git directory", str(path), data)
 
 
 def of_home(repo: Repository, home: Home | None) -> GateRules:
@@ -95,7 +92,7 @@ def of_home(repo: Repository, home: Home | None) -> GateRules:
     if data is None:
         return GateRules(home=home, name=f"the defaults ({home} has no {FILE})")
     name = f"{home}:{FILE}"
-    return GateRules(_parsed(data, name), "home branch", name, None, data, home)
+    return GateRules(_parsed(data, name), "home branch", name, data, home)
 
 
 def _parsed(data: bytes, name: str) -> Config:
@@ -179,7 +176,7 @@ def difference(repo: Repository, rules: GateRules) -> tuple[str, str] | None:
     first = "make a first commit with it" if head is None else f"commit it to {home.branch}"
     push = f" and push that to {home.remote}" if home.remote else ""
     return (
-        f"{FILE} in the work tree does not count: the rules are {rules.title}",
+        f"{FILE} in the work tree does not count: the rules are {rules.name}",
         f"{first}{push}, or copy it to {repo.commondir / OPERATORS_FILE}",
     )
 
@@ -208,7 +205,10 @@ def _meaning(data: bytes | None) -> Config | bytes:
 
 
 class RepoContext(Struct, frozen=True, dict=True):
-    """One repository with its queue, under one configuration; `target` is the default branch."""
+    """One repository with its queue, under one configuration.
+
+    `target` is the default branch, and `judged_by` has the configuration's source.
+    """
 
     repo: Repository
     queue: QueueEngine
@@ -217,7 +217,6 @@ class RepoContext(Struct, frozen=True, dict=True):
     target: str
     branches: Branches
     judged_by: GateRules = DEFAULTS
-    """The source of the configuration."""
 
 
 def branches_of(

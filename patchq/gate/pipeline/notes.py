@@ -42,7 +42,11 @@ _LINE = re.compile(r"Patchq-([A-Z][a-z]+): (.*)")
 
 
 class Note(Struct, frozen=True):
-    """One decision; `commit` is the one that the note is on, `time` in ISO 8601."""
+    """One decision; `commit` is the one that the note is on, `time` in ISO 8601.
+
+    `by` is the batch that took this one's place, or took it back; `review` is what people asked
+    for, as JSON, with lines of `commit`.
+    """
 
     commit: str
     batch: str
@@ -54,9 +58,7 @@ class Note(Struct, frozen=True):
     time: str | None = None
     reason: str | None = None
     by: str | None = None
-    """The batch that took this one's place, or took it back."""
     review: str | None = None
-    """What people asked for, as JSON; its lines are those of `commit`."""
 
     def reviews(self) -> ReviewEntry | None:
         """Return what people asked for, as reports have it; None if it cannot be read."""

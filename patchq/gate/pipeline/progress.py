@@ -43,8 +43,13 @@ from patchq.gate.report.schema import COMMITTED, Report, RetryEntry, ReviewEntry
 
 
 class Decision(Struct, frozen=True, dict=True, kw_only=True):
-    """The verdict on one response: `state` is what it is once its `commit`, if there is one, has
-    landed.  What was not known when the decision fell is empty."""
+    """The verdict on one response: `state` is what it is once its `commit`, if any, has landed.
+
+    What was not known when the decision fell is empty.  `tip` is the commit that its `commit`,
+    which nothing reaches before it lands, is built on: see `Response`; all are in hex.  `timings`
+    are milliseconds, by stage.  `follows`: a work tree that has the target checked out has to
+    follow.  `changes` are those that a dry run would commit, now or once not held.
+    """
 
     id: str
     state: State
@@ -56,7 +61,6 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
     diff: str = ""
     timings: Mapping[str, float] = field(default_factory=dict)
-    """Milliseconds, by stage."""
     hooks: tuple[HookRun, ...] = ()
     corrections: tuple[Correction, ...] = ()
     rules: RulesOrigin | None = None
@@ -64,16 +68,12 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
     choice: Choice
     header: Header = field(default_factory=Header)
     tip: str = ""
-    """The commit (hex) that its commit is built on: see `Response`."""
     on: str | None = None
     commit: str = ""
-    """Its commit (hex), which nothing reaches before it lands."""
     tree: str = ""
     paths: tuple[str, ...] = ()
     follows: bool = False
-    """True if a work tree that has the target checked out has to follow."""
     changes: tuple[FileChange, ...] = ()
-    """The changes that a dry run would commit, now or once not held."""
     review: ReviewEntry | None = None
     subject: str = ""
 
@@ -204,7 +204,8 @@ class Response(Struct, frozen=True, kw_only=True):
 class Resolved(Struct, frozen=True):
     """A response's edits with their places, and the plan made of them.
 
-    `edits` has those that a choice leaves out as well; `parsed` has them as corrected.
+    `edits` has those that a choice leaves out as well; `parsed` has them as corrected.  `on_base`
+    are the changes on the base; those of the plan are on the target's tip in the end.
     """
 
     base: Base
@@ -213,7 +214,6 @@ class Resolved(Struct, frozen=True):
     edits: tuple[EditOutcome, ...] = ()
     corrections: tuple[Correction, ...] = ()
     on_base: tuple[FileChange, ...] = ()
-    """The changes on the base; those of the plan are on the target's tip in the end."""
 
 
 class EndedEarly(Exception):

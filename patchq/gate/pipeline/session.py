@@ -46,24 +46,23 @@ DEFAULT_IDENTITY = ("patchq", "patchq@localhost")
 
 
 class Choice(Struct, frozen=True):
-    """A person's choice on a response, where it differs from what that says itself."""
+    """A person's choice on a response, where it differs from what that says itself.
+
+    `edits` are the ids of those to take (None: all); `left` has the ids of the others, each with
+    the edit that it needs and cannot have.  `base` is the one to resolve on, and `target` the
+    branch to land on, which was allowed when the batch came.  `accepted`: a person has looked, and
+    nothing is left to propose.  `dry_run` writes no object; `ahead`, in a dry run, takes what it
+    depends on as landed; `in_stack` lets it be proposed on top of that, whatever the mode is.
+    """
 
     edits: frozenset[str] | None = None
-    """The ids of the edits to take; None for all."""
     base: Base | None = None
-    """The base to resolve on, in place of the response's own."""
     target: str | None = None
-    """The branch to land on, which was allowed when the batch came."""
     accepted: bool = False
-    """A person has looked: nothing is left to propose."""
     dry_run: bool = False
-    """Write no object."""
     ahead: bool = False
-    """In a dry run: as if what it depends on had landed."""
     in_stack: bool = False
-    """It may be proposed on top of what it depends on, whatever the mode is."""
     left: Mapping[str, str | None] = {}
-    """The ids of those left out, each with the edit that it needs and cannot have."""
     retries: str | None = None
 
     def among(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
@@ -88,27 +87,27 @@ def recorded(claim: Claim) -> Choice | None:
 
 
 class Session(RepoContext, frozen=True, dict=True, kw_only=True):
-    """The context, with everything that deciding on a response takes."""
+    """The context, with everything that deciding on a response takes.
+
+    `stop` cuts short what the model is asked, once the daemon is to stop, and `cut` ends the
+    notified hooks, once it is to end at once.  `ask` asks a person at a terminal how to take a
+    response; `desk` asks the model for what requests ask for.  `pulse` is called often by the
+    thread that does the work, as a sign that it goes on.  `serves`: this process serves lanes of a
+    cluster.
+    """
 
     opened: ExitStack
     engine: Callable[[], Engine]
     notifier: Callable[[], Notifier]
     answers: Cache
     stop: Stop
-    """Cuts short what the model is asked, once the daemon is to stop."""
     cut: Event
-    """Ends the notified hooks, once the daemon is to end at once."""
     clock: Callable[[], float] = time
     ask: Callable[[Claim], Choice | None] | None = None
-    """Asks a person how to take a response, where one sits at a terminal and is to confirm it."""
     pulse: Callable[[], None] = lambda: None
-    """Called often by the thread that does the work, as a sign that it goes on."""
     hand: Hand | None = None
     desk: Requests | None = None
-    """Asks the model for what requests ask for, if this process does."""
-
     serves: bool = False
-    """True if this process serves lanes of a cluster."""
 
     def check_that_it_decides(self) -> None:
         """Raise `UsageError` in a cluster whose workers decide, if this process is none."""
@@ -226,13 +225,15 @@ def compose(context: RepoContext) -> Session:
 
 @dataclass
 class Tips:
-    """Tips of the branches once the verdicts before this one have landed."""
+    """Tips of the branches once the verdicts before this one have landed.
+
+    `unsure` is for those who land many batches at once, and look at the work tree that follows
+    once, at the last moment: the paths that were in the way then, to be looked at before the next
+    decision.  None: each decision looks at all of its paths.
+    """
 
     _session: Session
     unsure: set[str] | None = None
-    """For those who land many batches at once, and look at the work tree that follows once, at the
-    last moment: the paths that were in the way then, to be looked at before the next decision.
-    None: each decision looks at all of its paths."""
     _moved: dict[str, str] = field(default_factory=dict)
 
     def of(self, branch: str) -> str | None:
