@@ -277,7 +277,7 @@ def _carried(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> Pla
         file, wrong = _File(change, placed, move), len(move.problems)
         result = file.carried()
         if result is None:
-            states |= dict.fromkeys((it.id for it in file.placed), "already_applied")
+            states |= dict.fromkeys((it.was.id for it in file.placed), "already_applied")
             continue
         changes.append(result)
         alone = report.get(result.path, result)  # what the edits do, taken for ones of the tip
@@ -295,10 +295,6 @@ class _Placed(Struct, frozen=True):
     edit: Edit
     was: EditOutcome
     now: EditOutcome
-
-    @property
-    def id(self) -> str:
-        return self.was.id
 
     @property
     def quotes(self) -> bool:
@@ -382,10 +378,10 @@ class _File:
             ours, there = inclusive(touch.ours), inclusive(touch.theirs)
             where = in_words(there) + (", right beside," if touch.beside else "")
             self.move.refuse(
-                f"{f'edit {it.id}' if it else 'the batch'} changes {in_words(ours)} of "
+                f"{f'edit {it.was.id}' if it else 'the batch'} changes {in_words(ours)} of "
                 f"{self.source}, and {history.commit_in_words(who)} changed {where} "
                 f"{self.move.since}",
-                it.id if it else None,
+                it.was.id if it else None,
                 replace(who, lines=there),
                 line=ours[0],
                 excerpt=_excerpt(now, touch.now),
@@ -407,10 +403,10 @@ class _File:
             first, end = image((was[0] - 1, was[1]), theirs)
             if not (now[0] - 1 < max(end, first + 1) and first < now[1]):
                 self.move.refuse(
-                    f"edit {it.id} means {in_words(was)} of {self.source} on its base "
+                    f"edit {it.was.id} means {in_words(was)} of {self.source} on its base "
                     f"{self.move.base[:12]}, which is {in_words((first + 1, end))} today, and what "
                     f"it quotes is at {in_words(now)} today",
-                    it.id,
+                    it.was.id,
                     self.move.who(self.source),
                     line=was[0],
                 )
@@ -418,7 +414,7 @@ class _File:
     def refuse(self, what: str, path: str) -> None:
         who = self.move.who(path)
         by = history.commit_in_words(who)
-        edit = self.placed[0].id if self.placed else None
+        edit = self.placed[0].was.id if self.placed else None
         self.move.refuse(f"{path} {what} {self.move.since} by {by}", edit, who)
 
 

@@ -168,15 +168,11 @@ def _with_words(comment: CommentEntry, header: Header, commit: str) -> CommentEn
 
 
 def bounded(review: ReviewEntry) -> ReviewEntry:
-    """Return the review without its oldest replies if it is too large."""
-    most = max((len(one.replies) for one in review.comments), default=0)
-    while most and len(document.printed(review).encode()) > _MOST_BYTES:
-        most //= 2
-        comments = [
-            replace(one, replies=one.replies[-most:] if most else ()) for one in review.comments
-        ]
-        review = replace(review, comments=comments)
-    return review
+    """Return the review with the last replies alone if it is too large."""
+    if len(document.printed(review).encode()) <= _MOST_BYTES:
+        return review
+    last = [replace(one, replies=one.replies[-1:]) for one in review.comments]
+    return replace(review, comments=last)
 
 
 def _changed(

@@ -92,13 +92,9 @@ def of_home(repo: Repository, home: Home | None) -> GateRules:
     if data is None:
         return GateRules(home=home, name=f"the defaults ({home} has no {FILE})")
     name = f"{home}:{FILE}"
-    return GateRules(_parsed(data, name), "home branch", name, data, home)
-
-
-def _parsed(data: bytes, name: str) -> Config:
     if data == _NO_FILE:
         raise ConfigError([f"{name}: expected a file, got a link or a directory"])
-    return config_file.parse(data, name)
+    return GateRules(config_file.parse(data, name), "home branch", name, data, home)
 
 
 def checked(rules: GateRules) -> GateRules:
@@ -106,28 +102,26 @@ def checked(rules: GateRules) -> GateRules:
 
     Raises `ConfigError` where these contradict each other.
     """
-    config, remote = rules.config, rules.home and rules.home.remote
+    config, landing = rules.config, rules.config.landing
     if config.has_cluster:
         shared = config.cluster
         landing = replace(
-            config.landing, remote=shared.remote, push_timeout_seconds=shared.push_timeout_seconds
+            landing, remote=shared.remote, push_timeout_seconds=shared.push_timeout_seconds
         )
-        config = replace(config, landing=landing)
-    if config.has_forge:
-        given, wanted = config.landing.remote, config.forge.remote
-        if given not in (None, wanted):
-            where = rules.place("landing", "remote")
-            message = f"{where}: expected `{wanted}`, as `forge.remote` says, got `{given}`"
-            raise ConfigError([message])
-        config = replace(config, landing=replace(config.landing, remote=wanted))
+    forge = config.forge.remote if config.has_forge else None
+    landing = replace(landing, remote=landing.remote or forge)
+    home = rules.home.remote if rules.home else None
+    for wanted, who in (
+        (forge, "`forge.remote`"),
+        (home, "`patchq.remote` in git's configuration"),
+    ):
+        if wanted and landing.remote != wanted:
+            where, got = rules.place("landing", "remote"), landing.remote or "nothing"
+            raise ConfigError([f"{where}: expected `{wanted}`, as {who} says, got `{got}`"])
     if config.merges_there and config.mode == "auto":
         message = f"{rules.place('mode')}: expected `review` beside `forge.land: merge`, got `auto`"
         raise ConfigError([message])
-    if remote and config.landing.remote != remote:
-        where, got = rules.place("landing", "remote"), config.landing.remote or "nothing"
-        wrong = f"{where}: expected `{remote}`, as `patchq.remote` in git's configuration, got"
-        raise ConfigError([f"{wrong} {got}"])
-    return replace(rules, config=config)
+    return replace(rules, config=replace(config, landing=landing))
 
 
 def renewed(repo: Repository, old: GateRules) -> GateRules:
@@ -229,7 +223,9 @@ def branches_of(
     landing = config.landing
     if landing.remote is None:
         return Branches(repo)
-    from patchq.gate.git.branches.remote import RemoteBranches  # who has none has no need of it
+    # Who has no remote has no need of these.
+    from patchq.gate.git.branches.remote import RemoteBranches
+    from patchq.gate.git.branches.shown import ShownBranches
     from patchq.gate.queue.shelf import Troubles
 
     troubles = Troubles(queue_root)
@@ -244,11 +240,7 @@ def branches_of(
 
     own = [home.branch] if home and home.remote else []
     lanes = [*([target] if target else []), *own, *config.targets]
-    branches: type[RemoteBranches] = RemoteBranches
-    if config.has_forge:
-        from patchq.gate.git.branches.shown import ShownBranches
-
-        branches = ShownBranches
+    branches = ShownBranches if config.has_forge else RemoteBranches
     return branches(repo, landing.remote, lanes, landing.push_timeout_seconds, note)
 
 

@@ -159,6 +159,110 @@ def _reasons(
             if why:
                 yield _to_review(decision, "path.review", f"{path} {why}", path)
     deleted = {change.path for change in changes if change.after is None}
+    if len(deleted) > MOST_DELETED:
+        count = f"{len(deleted)} files would be deleted, more than {MOST_DELETED}"
+        yield _to_review(decision, "path.review", count, min(deleted))
+    auto = decision.mode == "auto" and not session.config.confirm
+    # A diff may ask for a mode that no file has; and what a file says may be in doubt.
+    asks = any(problem.code in _LOOKED_AT for problem in decision.problems)
+    applied = decision.choice.accepted or (auto and not asks)
+    if not decision.choice.accepted:
+        reasons = list(_reasons(decision, changes, paths, blind, session))
+        if reasons:
+            new = (reason for reason in reasons if reason not in decision.problems)
+            decision = replace(decision, problems=(*decision.problems, *new))
+            applied = False
+    if applied and (doing := session.branches.busy(branch)):
+        return decision.held(
+            f"a work tree is {doing} {branch}",
+            "nothing to send: the change lands by itself once that is finished or aborted",
+        )
+    follows, looks = False, not applied or unsure is None or not unsure.isdisjoint(paths)
+    for checkout in session.branches.checkouts(branch):
+        follows = applied
+        wanted = _wanted(changes) if looks else None
+        left_behind = list(_left_behind(decision, checkout, paths, wanted))
+        decision = replace(decision, problems=(*decision.problems, *left_behind))
+        applied = applied and not left_behind
+    if applied and looks and unsure is not None:
+        unsure.difference_update(paths)
+    state: State = "applied" if applied else "proposed"
+    return replace(decision, state=state, follows=follows)
+
+
+def cannot_follow(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | None:
+    """Return a warning if a work tree cannot follow a change of the paths.
+
+    `then` is what to do after the cure.
+    """
+    why = checkout.unseen
+    if not why and (where := unwritable(checkout, paths)):
+        why = f"{where} cannot be written"
+    if not why:
+        return None
+    return Problem(
+        "worktree.unseen",
+        f"the work tree {checkout.workdir} has {checkout.branch} checked out and would be left "
+        f"behind: {why}",
+        f"{checkout.cure}; then {then}",
+        severity="warning",
+    )
+
+
+def _wanted(changes: Sequence[FileChange]) -> dict[str, Leaf | None]:
+    found = dict[str, Leaf | None]((path, None) for path in touched(changes))
+    for change in changes:
+        if change.after is not None:
+            found[change.path] = (mode_of(change), object_id(BLOB, change.after))
+    return found
+
+
+def _left_behind(
+    decision: Decision,
+    checkout: Checkout,
+    paths: tuple[str, ...],
+    wanted: Mapping[str, Leaf | None] | None,
+) -> Iterator[Problem]:
+    """Yield why the work tree cannot follow the batch.
+
+    That includes a file in the way there, unless it is as `wanted`; None: do not look.
+    """
+    then = HAND_IN if decision.choice.dry_run else f"`patchq accept {decision.id}`"
+    if problem := cannot_follow(checkout, paths, then):
+        yield problem
+        return
+    # It is where the branch is, not where that will be once those before it have landed.
+    there = checkout.repo.branch_tip(checkout.branch) or decision.tip
+    found = dirty(checkout, there, paths, wanted) if wanted is not None else []
+    where = f"in the work tree {checkout.workdir}"
+    for path in found:
+        message, cure = f"{path} has uncommitted changes {where}", "commit or stash them"
+        if checkout.repo.leaf(checkout.repo.tree(there).root, path) is None:
+            message, cure = f"{path} is not committed {where}, and in the way", "move it away"
+        yield Problem(
+            "worktree.dirty", message, f"{cure}; then {then}", severity="warning", path=path
+        )
+
+
+def _reasons(
+    decision: Decision,
+    changes: Sequence[FileChange],
+    paths: Sequence[str],
+    blind: Sequence[str],
+    session: Session,
+) -> Iterator[Problem]:
+    for change in changes:
+        for path in change.paths:
+            if session.policy.taken_out(path):
+                continue
+            why = _odd_mode(change) if path == change.path else None
+            if why is None and path in paths:
+                existed = change.before is not None and path == (change.renamed_from or path)
+                reason = session.policy.review(path, existed=existed)
+                why = reason and f"is changed, and {reason}"
+            if why:
+                yield _to_review(decision, "path.review", f"{path} {why}", path)
+    deleted = {change.path for change in changes if change.after is None}
     everything = (
         bool(deleted)
         and len(deleted) == len(changes)
