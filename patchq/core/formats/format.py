@@ -120,7 +120,6 @@ class Piece(Struct, frozen=True):
     top: int | None = None
     summary: str | None = None
     warnings: tuple[Problem, ...] = ()
-    kept: tuple[int, ...] = ()  # the lines (indices) from `top` on that are prose all the same
     author: str | None = None  # who wrote the change, `Name <address>`, where a mail's head says so
     stated: Mapping[int, Stated] = {}  # what the edits, by their index, say of each other
     shown: tuple[ShownPlace, ...] = ()  # the lines of shell calls that change files

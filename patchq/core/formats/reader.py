@@ -120,7 +120,6 @@ class _ResponseReader:
         self.first: int | None = None  # the line (index) where the first edit begins
         # The lines (indices) of edits and thoughts, which are no prose.
         self.left_out: list[range] = []
-        self.kept: set[int] = set()  # those of them that are prose all the same
         self.answered = False  # true if the final channel of a model's raw output was met
         self.under_paths: list[range] = []  # the lines of the fences under a mere path
         self.places: list[range] = []  # the lines of the edits
@@ -176,7 +175,6 @@ class _ResponseReader:
         self.left_out.append(range(top, piece.end))
         if piece.edits:
             self.places.append(range(top, piece.end))
-        self.kept.update(piece.kept)
         self.found.add(piece)
         doc.low = piece.end
         return piece.end
@@ -258,10 +256,6 @@ class _ResponseReader:
         prose = bytearray(b"\1") * len(self.doc.lines)
         for lines in self.left_out:
             prose[lines.start : lines.stop] = bytes(len(lines))
-        for k in self.kept:
-            prose[k] = 1
-        for k in self.doc.fences.wrappers:
-            prose[k] = 0
         return prose
 
     def _before_edits(self) -> Iterator[tuple[int, str]]:

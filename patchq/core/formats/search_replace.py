@@ -111,9 +111,8 @@ class Blocks:
         if block.unless_code and not is_code(path):
             raise block.unless_code
         edit = Edit("", NAME, (start + 1, block.end + 1), path, _op(block, doc.known, heading))
-        doc.fences.hold_block()
         self.end = self._behind(block.end)
-        return Piece((edit,), self.end, heading.top, kept=heading.kept)
+        return Piece((edit,), self.end, heading.top)
 
     def _check_between(self, start: int, heading: Heading) -> None:
         for i in range(self.doc.low, start):
@@ -231,7 +230,6 @@ class Heading(Struct, frozen=True):
     path: str | None
     top: int  # the index of the first line that belongs to the block
     named_on: frozenset[int] = frozenset()  # the indices of the lines that name the path
-    kept: tuple[int, ...] = ()  # the indices of the lines from `top` on that are prose all the same
     # True if the fence's info names it behind a colon, so that no other can be meant.
     stated: bool = False
 
@@ -256,16 +254,15 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     path = _one_path(doc, block, named)
     top = min([block.start, *[i for i, _ in above.fences], *[i for i, _ in named]])
     named_on = frozenset([i for i, _ in named])
-    kept = tuple([i for i in over if i >= top and i not in named_on])
     stated = any(":" in lines[i] for i, path in infos if path)
-    return Heading(path, top, named_on, kept, stated)
+    return Heading(path, top, named_on, stated)
 
 
 def _one_path(doc: Document, block: Block, named: Sequence[tuple[int, str]]) -> str | None:
     if len(named) < 2:
         return named[0][1] if named else None
     paths = {path for _, path in named}
-    holders = {path for path in paths if doc.notes(StrippedTexts).holds(path, block.old)}
+    holders = {path for path in paths if _holds(doc.known.base.text(path), block.old)}
     # An edit before may have put the lines into a file that lacks them.
     certain = holders if len(paths) > 1 and doc.changed.isdisjoint(paths - holders) else paths
     if len(certain) == 1:
@@ -279,19 +276,10 @@ def _one_path(doc: Document, block: Block, named: Sequence[tuple[int, str]]) -> 
     )
 
 
-class StrippedTexts:
-    """Texts of the base without blanks at the edges of lines."""
-
-    def __init__(self, doc: Document) -> None:
-        self._text = doc.known.base.text
-        self._stripped: dict[str, str] = {}
-
-    def holds(self, path: str, quote: Sequence[str]) -> bool:
-        """Return whether the file has the quoted lines one behind the other."""
-        if path not in self._stripped:
-            self._stripped[path] = _stripped((self._text(path) or "").split("\n"))
-        lines = _stripped(quote).strip("\n")
-        return bool(lines) and f"\n{lines}\n" in self._stripped[path]
+def _holds(text: str | None, quote: Sequence[str]) -> bool:
+    """Return whether a file has the quoted lines, blanks at their edges aside."""
+    lines = _stripped(quote).strip("\n")
+    return bool(lines) and f"\n{lines}\n" in _stripped((text or "").split("\n"))
 
 
 def _stripped(lines: Sequence[str]) -> str:

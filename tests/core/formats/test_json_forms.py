@@ -184,7 +184,6 @@ def script(*items: Any, **members: Any) -> dict[str, Any]:
         (change(occurrences=[1.0, 1]), Occurrences("x", "y", (1,))),
         (change(occurrence=2), Occurrences("x", "y", (2,))),
         (change(replacement=""), Occurrences("x", "")),
-        (change(type=None), Occurrences("x", "y")),
         ({"type": "deletion", "target": "x", "occurrences": [2]}, Occurrences("x", "", (2,))),
         (addition(), Occurrences("x", "y", None, insert=True)),
         (change(target="a\\nb \r\n"), Occurrences("a\\nb \r\n", "y")),

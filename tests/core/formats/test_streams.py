@@ -9,7 +9,6 @@ import pytest
 
 from patchq.core import formats
 from patchq.core.formats.marks.paths import BasePaths
-from patchq.core.model.ops import DeleteFile
 from patchq.core.model.values import Parsed
 
 FILES = {"src/a.py", "src/b.py"}
@@ -216,31 +215,12 @@ def test_a_stream_that_is_cut_within_an_event() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("delete_file", {"target_file": "src/a.py", "explanation": "It is not used."}),
-        ("deleteFile", {"filePath": "src/a.py"}),
-        ("remove_file", {"file_path": "src/a.py"}),
-        ("fs__delete_file", {"path": "./src/a.py"}),
-    ],
-)
-def test_a_call_that_deletes_a_file(name: str, words: dict[str, str]) -> None:
-    for value in (
-        {"name": name, "arguments": words},
-        said(use("t1", name, **words))["message"],
-        hook(name, **words),
-    ):
-        (edit,) = read(value).edits
-        assert (edit.path, edit.op) == ("src/a.py", DeleteFile())
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
         ("delete_lines", {"path": "src/a.py", "start": 1, "end": 2}),
-        ("delete_file", {"path": "src/a.py", "line": 3}),
+        ("delete_file", {"path": "src/a.py"}),
         ("delete_directory", {"path": "src"}),
         ("delete_file", {"path": "src/a.py", "content": "x"}),
     ],
 )
-def test_a_call_that_deletes_something_else(name: str, words: dict[str, Any]) -> None:
+def test_a_call_that_deletes_is_unreadable(name: str, words: dict[str, Any]) -> None:
     parsed = read({"name": name, "arguments": words})
     assert [problem.code for problem in parsed.problems] == ["response.unreadable_edit"]

@@ -28,6 +28,7 @@ from patchq.core.formats.format import (
 from patchq.core.formats.json.members import (
     HINT,
     PATH,
+    QUOTE,
     REASON,
     JsonNotes,
     JsonPlace,
@@ -37,7 +38,6 @@ from patchq.core.formats.json.members import (
     check_broken,
     edits_of,
     holds_edit,
-    is_member,
     plain_key,
     run_at,
     speaks_of_edits,
@@ -63,7 +63,7 @@ from patchq.core.formats.json.shapes import (
 )
 from patchq.core.formats.marks.lines import line_above, next_line
 from patchq.core.formats.marks.paths import is_path, path_of_info
-from patchq.core.model.ops import CONTEXTUAL, INDEXED, Create, DeleteFile, Write
+from patchq.core.model.ops import CONTEXTUAL, INDEXED, Create, Write
 from patchq.core.model.values import Edit, ShownPlace
 from patchq.core.text.jsonish import JsonError, Node
 
@@ -71,8 +71,6 @@ _CALL = SHAPES[2]
 _TYPES = frozenset({*TYPES, "insert_before", "insert_after", "replace", "delete"})
 _LONE = frozenset({"target", "aftertext", "anchor", "searchpattern"})
 _LISTS = {"edits", "contextualedits"}
-_DELETES = frozenset({"delete", "remove", "rm", "unlink"})
-_FILE = frozenset({"file", "path", "fs"})
 _TEXTS = (*CONTENT, "text", "codeedit", "diff", "patch", "source", "newsource")
 
 
@@ -115,14 +113,6 @@ def read(doc: Document, i: int) -> Piece | None:
     elif mark:
         _check_heading(doc, i, piece)
     return piece
-
-
-def refuse_member(doc: Document, i: int) -> Piece | None:
-    """Refuse a member of an edit outside of JSON that can be read."""
-    notes = doc.notes(JsonNotes)
-    if i < notes.end:
-        return None
-    raise UnreadableEdit(i, "this looks like a part of an edit in JSON that cannot be read", HINT)
 
 
 def read_call(doc: Document, call: ToolCall) -> Piece | None:
@@ -303,8 +293,6 @@ def _called(members: Members, name: str, tool: Tool) -> Edit | None:
         text = needed(members, "the file's text", *CONTENT)
         op = Write(text) if words & WRITES else Create(text)
         return edit_with(members, op, _CALL)
-    if words & _DELETES and not members.keys() - {*PATH, *REASON} and words <= _DELETES | _FILE:
-        return edit_with(members, DeleteFile(), _CALL)
     if named or texts or words & EDITS or holds_edit(members.node):
         raise members.error("this call may change a file and cannot be read", CALL_HINT)
     return None
@@ -458,7 +446,7 @@ _SIGNS = (
         rf"\s*(?:- +)?[\"']?{_KEY}[\"']?\s*[:=]",
         languages=frozenset({"yaml", "yml", "toml", "json", "json5", "jsonc"}),
     ),
-    Sign("an edit in JSON", rf"[\"']{_KEY}[\"']\s*[:>]", anywhere=True),
+    Sign("an edit in JSON", rf"{QUOTE}{_KEY}{QUOTE}\s*[:>]", anywhere=True),
 )
 FORMS = (
     Format(SCRIPT, SCRIPT_INSTRUCTIONS),
@@ -466,10 +454,7 @@ FORMS = (
     Format(CONTEXTUAL, CONTEXTUAL_INSTRUCTIONS),
     Format(CALLS, CALL_INSTRUCTIONS, signs=_SIGNS),
 )
-OPENINGS = (
-    Opening(read, (r"[{\[]",)),
-    Opening(refuse_member, (r"[\\\"'\u201c\u201d\u2018\u2019]",), is_member),
-)
+OPENINGS = (Opening(read, (r"[{\[]",)),)
 # The forms of edits in JSON, which are read together: what an object says tells which it is.
 JSON_FORMATS = tuple(
     replace(form, openings=OPENINGS, fences=(FenceOpening(read),)) for form in FORMS

@@ -305,24 +305,18 @@ def _undressed(written: str, known: KnownPaths) -> str | None:
 _KEY = (
     r"(?:(?:old|new)[_-]?(?:string|str|text)|file_?text|insert_?line|contextualEdits|searchPattern)"
 )
-_QUOTE = r"\\*[\"'\u201c\u201d\u2018\u2019]"
+QUOTE = r"\\*[\"'\u201c\u201d\u2018\u2019]"
 _ANY_KEY = re.compile(
-    rf"{_QUOTE}{_KEY}{_QUOTE}\s*:|(?<![\w\"'-]){_KEY}\s*:",
+    rf"{QUOTE}{_KEY}{QUOTE}\s*:|(?<![\w\"'-]){_KEY}\s*:",
     re.IGNORECASE,
 )
-_MEMBER = re.compile(rf"\s*{_QUOTE}{_KEY}{_QUOTE}\s*:", re.IGNORECASE)
 _EDITS = re.compile(
-    rf"(?:{_QUOTE}|\b)edits(?:{_QUOTE})?\s*:\s*\[.*?"
-    rf"(?:{_QUOTE}|\b)(?:anchor|target|afterText)(?:{_QUOTE})?\s*:",
+    rf"(?:{QUOTE}|\b)edits(?:{QUOTE})?\s*:\s*\[.*?"
+    rf"(?:{QUOTE}|\b)(?:anchor|target|afterText)(?:{QUOTE})?\s*:",
     re.IGNORECASE | re.DOTALL,
 )
 _UNQUOTED_LINES = 20  # so far behind its error an object of JavaScript may name its keys
 HINT = "send one JSON object or list in a form that `patchq formats` lists, and nothing else in it"
-
-
-def is_member(line: str) -> bool:
-    """Return whether a line begins with an edit's key."""
-    return _MEMBER.match(line) is not None
 
 
 def speaks_of_edits(text: str) -> bool:

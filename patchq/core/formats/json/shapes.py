@@ -276,9 +276,6 @@ def _in_context(members: Members, _: Tool) -> Op:
 
 def _kind(members: Members, hint: str) -> str:
     kind = members.text("type")
-    if kind is None:
-        kinds = {"insertion": "addition", "replacement": "modification"}
-        kind = next((kinds[key] for key in kinds if key in members), None)
     if kind not in TYPES:
         names = ", ".join(f"`{name}`" for name in TYPES)
         raise members.error(f"expected `type` to be one of {names}, found {kind!r}", hint)

@@ -62,8 +62,6 @@ class Fences:
         self._indices: list[int] = []
         self._stack: list[int] = []
         self._opened: set[int] = set()
-        self._holding: set[int] = set()
-        self.wrappers: set[int] = set()  # the lines of the fences that were closed round a block
         # From which line on which fence is the innermost that is open.
         self._changes: list[tuple[int, Fence | None]] = [(0, None)]
         self.look_again(0, len(lines))
@@ -120,8 +118,6 @@ class Fences:
         """Take in line `i`, a fence line outside of every edit."""
         mark = self._marks[i]
         if self._stack and self._marks[self._stack[-1]].closed_by(mark):
-            if self._stack[-1] in self._holding:
-                self.wrappers |= {self._stack[-1], i}
             self.close(self._stack[-1], i)
         elif self.opens(mark):
             self._stack.append(i)
@@ -141,10 +137,6 @@ class Fences:
     def outermost(self) -> int | None:
         """The line of the first fence that is open."""
         return self._stack[0] if self._stack else None
-
-    def hold_block(self) -> None:
-        """Record that all open fences hold a block."""
-        self._holding.update(self._stack)
 
     def close(self, start: int, i: int) -> None:
         """Close on line `i` the fence opened on line `start`, and all inside it."""
