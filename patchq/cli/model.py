@@ -145,6 +145,6 @@ def anchors(args: Namespace) -> int:
 def formats(args: Namespace) -> int:
     if args.name is None:
         return output.emit(args, list(FORMATS), *FORMATS)
-    form = FORMATS.named(args.name) or FORMATS[arguments.known("format", args.name, FORMATS)]
+    form = FORMATS[arguments.known("format", args.name, FORMATS)]
     answer = {"name": form.name, "instructions": form.instructions}
     return output.emit(args, answer, form.instructions.rstrip())

@@ -79,10 +79,6 @@ class Catalogue(dict[str, Format]):
         held = "|".join(sign.pattern for sign in outside if sign.anywhere)
         self._holds = re.compile(held or r"(?!)").search
 
-    def named(self, name: str) -> Format | None:
-        """Return the format of that name; case and `-` for `_` do not matter."""
-        return self.get(name.replace("-", "_").lower())
-
     def beginning(self, line: str) -> Beginning:
         """Return the forms and signs that may begin on any line; `NOTHING` itself for prose."""
         return self.beginning_of_match(line) if self.may_begin(line) else NOTHING

@@ -17,9 +17,8 @@ A block begins at its `FIND:`; the lines above name the file and tell what the c
 two halves belong together, so a half alone refuses the response.  An empty old half creates the
 file.
 
-`FILE:` counts anywhere behind the last edit, and so does a path that is a heading.
-Any other path has to stand right above the block, or above its CHANGE line.  The last edit's path
-counts only if the lines between name no other.
+`FILE:` counts anywhere behind the last edit.  Any other path has to stand right above the block, or
+above its CHANGE line.  The last edit's path counts only if the lines between name no other.
 """
 
 from __future__ import annotations
@@ -51,7 +50,6 @@ from patchq.core.formats.marks.parts import (
     may_label,
     path_behind,
 )
-from patchq.core.formats.marks.paths import path_of_info
 from patchq.core.model.ops import Create, Replace
 from patchq.core.model.values import Edit
 
@@ -79,9 +77,8 @@ lines hold fences themselves, use longer ones. Never leave lines out with `...`.
 SEND_BOTH = (
     "send both halves of the change, `FIND:` and `REPLACE WITH:`, each with a fence under it"
 )
-_IN_A_FENCE = "put the lines of each half into a fence right under its label"
 _LISTED = re.compile(r"\s*[-*+>]\s")
-_SECTION = re.compile(r"\s*(?:#{1,6}\s|\*\*|__|(?:file(?: ?path| ?name)?|path)\s*:)", re.IGNORECASE)
+_IN_A_FENCE = "put the lines of each half into a fence right under its label"
 
 
 def read(doc: Document, i: int) -> Piece | None:
@@ -161,39 +158,30 @@ class BlockHeading(Struct, frozen=True):
 def _heading_of(doc: Document, i: int) -> BlockHeading:
     """Return the heading of the block whose `FIND:` is on line `i`.
 
-    Raises `UnreadableEdit`.
-    Above it count the lines behind the last edit; in fences that were closed only `FILE:` lines.
+    Above it count the lines behind the last edit.  Raises `UnreadableEdit`.
     """
     description: str | None = None
     between: list[str] = []
-    start, shown = i, False
+    start = i
     for j in range(i - 1, doc.low - 1, -1):
-        line, mark = doc.lines[j], doc.fences.at(j)
-        label = None if mark else file_line(line)
-        path = path_of_info(mark.info, doc.known) if mark and doc.fences.opened(j) else None
-        if mark:
-            shown = not doc.fences.opened(j)
-        elif not line.strip() or (shown and not label):
-            continue
-        elif change := change_line(line):
-            if description is None:
-                description, start = change.description, j
-                continue
-            if change.shouted:
-                message = "expected `FIND:` and `REPLACE WITH:` under this"
-                raise UnreadableEdit(j, message, SEND_BOTH)
+        line = doc.lines[j]
+        change, label, path = change_line(line), file_line(line), None
+        if change and description is None:
+            description, start = change.description, j
+        elif change and change.shouted:
+            message = "expected `FIND:` and `REPLACE WITH:` under this"
+            raise UnreadableEdit(j, message, SEND_BOTH)
         elif label:
             path = path_behind(label, doc.known)
             if path is None:
                 message = "expected one path behind `FILE:`"
                 raise UnreadableEdit(j, message, "write `FILE: path`, and no more")
-        elif (not between or _SECTION.match(line)) and not _LISTED.match(line):
-            path = doc.known.on_line(line)
+        elif line.strip():
+            above = not (between or doc.fences.at(j) or _LISTED.match(line))
+            path = doc.known.on_line(line) if above else None
+            between.append(line)
         if path:
-            stated = bool(label or (mark and ":" in mark.info))
-            top = start if mark else j
-            return BlockHeading(doc.known.meant(path), description or None, start, top, not stated)
-        between.append(line)
+            return BlockHeading(doc.known.meant(path), description or None, start, j, not label)
     if path := doc.carried_path(between):
         return BlockHeading(doc.known.meant(path), description or None, start, start)
     raise UnreadableEdit(

@@ -234,9 +234,9 @@ class _ResponseReader:
         Raises `UnreadableEdit`.
         """
         doc, found = self.doc, self.found
-        above = [] if header.blank else doc.lines[: self.first or 0]
-        may_be_lost = front_matter.may_be_further_down(above)
-        if may_be_lost and (lost := front_matter.further_down(self._before_edits())):
+        end = len(doc.lines) if part and self.first is None else self.first or 0
+        may_be_lost = not header.blank and front_matter.may_be_further_down(doc.lines[:end])
+        if may_be_lost and (lost := front_matter.further_down(self._unfenced(end))):
             raise UnreadableEdit.of(lost)
         prose = self._prose()
         shown = part or self.places or self.under_paths
@@ -258,10 +258,10 @@ class _ResponseReader:
             prose[lines.start : lines.stop] = bytes(len(lines))
         return prose
 
-    def _before_edits(self) -> Iterator[tuple[int, str]]:
-        """Yield the lines (number, text) before the first edit, outside of fences."""
+    def _unfenced(self, end: int) -> Iterator[tuple[int, str]]:
+        """Yield the lines (number, text) before line `end` outside of fences."""
         fences = self.doc.fences.innermost()
-        for i, line in enumerate(self.doc.lines[: self.first or 0]):
+        for i, line in enumerate(self.doc.lines[:end]):
             if fences[i] is None and not self.doc.fences.at(i):
                 yield i + 1, line
 

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from patchq.core.formats import find_replace, reader, search_replace, v4a, whole_file
 from patchq.core.formats.catalogue import Catalogue
-from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.envelope.api_json import ApiAnswer, ApiPart, ApiText
 from patchq.core.formats.envelope.streams import WHOLE, open_answer
 from patchq.core.formats.format import Document, Piece, Stated, UnreadableEdit
@@ -41,11 +40,11 @@ def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
     if header.file:
         header = replace(header, file=paths.meant(header.file))
     try:
-        answer = open_answer(text)
-        if answer is None:
-            reading = reader.read("\n" * (first_line - 1) + text, FORMATS, paths, header)
+        text = "\n" * (first_line - 1) + text
+        if answer := open_answer(text):
+            reading = _answer_read(answer, paths, header)
         else:
-            reading = _answer_read(answer, paths, header, first_line)
+            reading = reader.read(text, FORMATS, paths, header)
         found, unlikely = whole_file.decided(reading.edits, reading.under_paths, paths)
         edits, warnings = related(settled(found, paths), reading.stated)
     except UnreadableEdit as error:
@@ -56,10 +55,7 @@ def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
     return Parsed(edits, reading.prose, problems, *head, shown, tuple(reading.named))
 
 
-def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_line: int) -> Reading:
-    if answer.unreadable:
-        flaw = answer.unreadable
-        raise UnreadableEdit(flaw.line + first_line - 2, flaw.message, flaw.hint, flaw.code)
+def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header) -> Reading:
     if answer.cut is not None:
         raise UnreadableEdit.of(
             Problem(
@@ -72,37 +68,32 @@ def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_lin
     doc = Document([], known, header.file, header.whole_files)
     at_root = answer.cwd is None or known.base.below(f"{answer.cwd.rstrip('/')}/x") == "x"
     for part in answer.parts:
-        lines = part.at[0] + first_line - 1, part.at[1] + first_line - 1
-        found = _part_read(part, doc, header, lines, first=not whole.edits)
+        found = _part_read(part, doc, header)
         if found is None:
             continue
         if not at_root and isinstance(part, ApiText) and found.edits:
             raise UnreadableEdit(
-                lines[0] - 1,
+                part.at[0] - 1,
                 f"the paths in this text may stand below {answer.cwd!r}, where the agent was, which"
                 " is no root of a work tree of this repository",
                 "send the edits alone, with paths from the root of the repository",
             )
-        whole.add(found, lines)
+        whole.add(found, part.at)
         prose += [found.prose] if isinstance(found, Reading) else []
     whole.prose = "\n\n".join(filter(None, prose))
     return whole
 
 
-def _part_read(
-    part: ApiPart, doc: Document, header: Header, lines: tuple[int, int], *, first: bool
-) -> Piece | Reading | None:
+def _part_read(part: ApiPart, doc: Document, header: Header) -> Piece | Reading | None:
     if isinstance(part, ApiText):
         try:
-            if first and not header.blank and (lost := front_matter.inside(part.text)):
-                raise UnreadableEdit.of(lost)
             return reader.read(part.text, FORMATS, doc.known, header, part=True)
         except UnreadableEdit as error:
-            raise UnreadableEdit.of(replace(error.problem, line=lines[0])) from None
-    found = read_call(doc, replace(part, at=lines))
+            raise UnreadableEdit.of(replace(error.problem, line=part.at[0])) from None
+    found = read_call(doc, part)
     if found and not part.certain:
         raise UnreadableEdit(
-            lines[0] - 1,
+            part.at[0] - 1,
             f"the stream does not tell whether this call of {part.name!r} was made",
             WHOLE,
         )

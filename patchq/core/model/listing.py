@@ -21,31 +21,14 @@ class Unreadable(Exception):
     """A file or directory of a tree cannot be read."""
 
 
-class PathIndex:
-    """Paths in order, to be searched by their ends."""
-
-    def __init__(self, paths: list[str]) -> None:
-        self.paths = paths
-
-    @cached_property
-    def joined(self) -> str:
-        """Every path with a slash in front and `_END` behind."""
-        return "".join(f"/{path}{_END}" for path in self.paths)
-
-    @cached_property
-    def folded(self) -> str:
-        """`joined` as a file system sees it that folds case."""
-        return collision_key(self.joined)
-
-
 class Listing:
     """The paths of a tree's files, in order.
 
     `whole` is true if no path is left out, `damaged` if some could not be read.
     """
 
-    def __init__(self, names: PathIndex, whole: bool, damaged: bool = False) -> None:
-        self.names = names
+    def __init__(self, paths: list[str], whole: bool, damaged: bool = False) -> None:
+        self.paths = paths
         self.whole = whole
         self.damaged = damaged
 
@@ -60,8 +43,8 @@ class Listing:
             found.extend(islice(paths, most))
             whole = next(paths, None) is None
         except Unreadable:
-            return cls(PathIndex(sorted(found)), whole=False, damaged=True)
-        return cls(PathIndex(sorted(found)), whole)
+            return cls(sorted(found), whole=False, damaged=True)
+        return cls(sorted(found), whole)
 
     def followed(self, gone: Collection[str], come: Collection[str]) -> Listing:
         """Return the listing after files are removed, changed or added.
@@ -69,23 +52,28 @@ class Listing:
         `gone` are the files removed or changed, `come` those added or changed.
         """
         if set(gone) == set(come):
-            return Listing(self.names, self.whole)
+            return self
         last = "" if self.whole or not self.paths else self.paths[-1]
         inside = (path for path in come if self.whole or path <= last)
-        names = PathIndex(sorted({*self.paths}.difference(gone).union(inside)))
-        return Listing(names, self.whole)
+        return Listing(sorted({*self.paths}.difference(gone).union(inside)), self.whole)
 
-    @property
-    def paths(self) -> list[str]:
-        return self.names.paths
+    @cached_property
+    def _joined(self) -> str:
+        """Every path with a slash in front and `_END` behind."""
+        return "".join(f"/{path}{_END}" for path in self.paths)
+
+    @cached_property
+    def _folded(self) -> str:
+        """`_joined` as a file system sees it that folds case."""
+        return collision_key(self._joined)
 
     def ending(self, path: str) -> Iterator[str]:
         """Yield the paths that end with these whole names."""
-        return self._found(self.names.joined, f"/{path}{_END}")
+        return self._found(self._joined, f"/{path}{_END}")
 
     def alike(self, name: str) -> Iterator[str]:
         """Yield the files with this name, but for case and composition."""
-        return self._found(self.names.folded, f"/{collision_key(name)}{_END}")
+        return self._found(self._folded, f"/{collision_key(name)}{_END}")
 
     def _found(self, text: str, end: str) -> Iterator[str]:
         known = counted = 0

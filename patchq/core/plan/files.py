@@ -64,35 +64,27 @@ FileOperation = Literal["deleted", "renamed", "made", "edited", "written"]
 class File:
     """One file of a batch: its paths before and after, and its new content."""
 
-    path: str
-    """The path after the edits so far."""
-    text: Text
-    """The text on the base; of a file that the batch creates, as it is created."""
+    path: str  # the path after the edits so far
+    text: Text  # the text on the base; of a file that the batch creates, as it is created
+    # The base's content at the path; for a file that the batch makes, the one it replaces.
     before: bytes | None
-    """The base's content at the path; for a file that the batch makes, the one it replaces."""
     executable: bool = False
-    origin: str | None = None
-    """The path that it has on the base; None for one that the batch makes."""
+    origin: str | None = None  # the path that it has on the base; None for one that the batch makes
+    # The executable bit on the base; None for a file that the batch makes.
     was_executable: bool | None = None
-    """The executable bit on the base; None for a file that the batch makes."""
-    link: bool = False
-    """True for a file that is, or becomes, a symbolic link."""
-    was_link: bool = False
-    """True if the base has a symbolic link there."""
-    stated: bytes | None = None
-    """The whole new content, if an edit states it in bytes."""
+    link: bool = False  # true for a file that is, or becomes, a symbolic link
+    was_link: bool = False  # true if the base has a symbolic link there
+    stated: bytes | None = None  # the whole new content, if an edit states it in bytes
+    # The id of an edit for each operation on it.
     by: dict[FileOperation, str] = field(default_factory=dict)
-    """The id of an edit for each operation on it."""
-    edits: list[str] = field(default_factory=list)
-    """The ids of the edits of its content."""
+    edits: list[str] = field(default_factory=list)  # the ids of the edits of its content
+    # True if an edit wants a newline at the end, False if none; None keeps the end.
     final_newline: bool | None = None
-    """True if an edit wants a newline at the end, False if none; None keeps the end."""
+    # Outcomes of the edits resolved on text that earlier ones wrote, by meaning.
     folded: dict[int, EditOutcome] = field(default_factory=dict)
-    """Outcomes of the edits resolved on text that earlier ones wrote, by meaning."""
-    placed: set[int] = field(default_factory=set)
-    """Meanings of the edits placed on the base."""
+    placed: set[int] = field(default_factory=set)  # meanings of the edits placed on the base
+    # Changes of the base by indexed edits, in runs, by their ids.
     indexed: dict[str, tuple[tuple[Hunk, ...], ...]] = field(default_factory=dict)
-    """Changes of the base by indexed edits, in runs, by their ids."""
     edited: EditedText = field(init=False)
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ import ast
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from weakref import WeakKeyDictionary
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -40,7 +40,7 @@ def resolve(text: Text, op: Anchored, path: str) -> Found | Missed:
     anchor = op.selected or op.name or ""
     if op.candidates is not None and anchor.strip() not in map(str.strip, op.candidates):
         return Missed("invented", detail=anchor)
-    known = _parts_of(text, path)
+    known = parts(path, b"\n".join(text.contents).decode("utf-8", "replace"))
     found = _anchors(text, op, known)
     several = len(found) > 1
     if op.line is not None and several:
@@ -55,18 +55,6 @@ def resolve(text: Text, op: Anchored, path: str) -> Found | Missed:
         )
     placed = _placed(text, op, found[0], known is not None)
     return replace(placed, by_number=True) if several and isinstance(placed, Found) else placed
-
-
-# The parts of the texts that edits are looked for in: many edits ask for those of one.
-_KNOWN: WeakKeyDictionary[Text, tuple[str, list[Part] | None]] = WeakKeyDictionary()
-
-
-def _parts_of(text: Text, path: str) -> list[Part] | None:
-    known = _KNOWN.get(text)
-    if known is None or known[0] != path:
-        source = b"\n".join(text.contents).decode("utf-8", "replace")
-        known = _KNOWN[text] = path, parts(path, source)
-    return known[1]
 
 
 def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:
@@ -146,6 +134,7 @@ def _content(text: Text, op: Anchored, part: Part) -> Lines:
 _REACH = 10
 
 
+@lru_cache(4)  # many edits ask for those of one text
 def parts(path: str, source: str) -> list[Part] | None:
     """Return the parts of a file in order; None if it cannot be parsed."""
     if path.endswith((".py", ".pyi")):

@@ -45,68 +45,49 @@ def line_diff(
         return [(front, front + len(a), front, front + len(b))] if a or b else []
     shifted = (
         (front + i, front + x, front + j, front + y)
-        for i, x, j, y in _between(_Matcher(a, b).run(), 0, len(a), 0, len(b))
+        for i, x, j, y in _between(_matches(a, b), 0, len(a), 0, len(b))
     )
     return [block for block in shifted if block[0] < block[1] or block[2] < block[3]]
 
 
-class _Matcher:
-    """Collects the matching pairs of lines of one diff."""
+def _matches(a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
+    """Return the matching pairs of lines, in order."""
+    numbers: dict[Hashable, int] = {}
+    ours = [numbers.setdefault(line, len(numbers)) for line in a]
+    theirs = [numbers.setdefault(line, len(numbers)) for line in b]
+    pairs: Pairs = []
+    blocks = [(0, len(a), 0, len(b))]
+    while blocks:
+        block = blocks.pop()
+        found = _exact(ours, theirs, *block)
+        if found is None:
+            found = _unique_pairs(ours, theirs, *block)
+            blocks += _between(found, *block) if found else []
+        pairs += found
+    return sorted(pairs)
 
-    def __init__(self, a: Sequence[Hashable], b: Sequence[Hashable]) -> None:
-        numbers: dict[Hashable, int] = {}
-        self.a = [numbers.setdefault(line, len(numbers)) for line in a]
-        self.b = [numbers.setdefault(line, len(numbers)) for line in b]
-        self.pairs: Pairs = []
 
-    def run(self) -> Pairs:
-        spans = [(0, len(self.a), 0, len(self.b))]
-        while spans:
-            a0, a1, b0, b1 = self._trim(*spans.pop())
-            if a0 < a1 and b0 < b1 and not self._exact(a0, a1, b0, b1):
-                spans += self._split(a0, a1, b0, b1)
-        self.pairs.sort()
-        return self.pairs
+def _exact(a: list[int], b: list[int], a0: int, a1: int, b0: int, b1: int) -> Pairs | None:
+    """Return a block's longest common subsequence; None if that is too much work."""
+    shared = set(a[a0:a1]) & set(b[b0:b1])
+    rows = [i for i in range(a0, a1) if a[i] in shared]
+    columns = [j for j in range(b0, b1) if b[j] in shared]
+    if len(rows) * len(columns) > _MOST_CELLS:
+        return None
+    from rapidfuzz.distance import LCSseq  # takes long to load, and few texts need it
 
-    def _trim(self, a0: int, a1: int, b0: int, b1: int) -> LineHunk:
-        a, b = self.a, self.b
-        while a0 < a1 and b0 < b1 and a[a0] == b[b0]:
-            self.pairs.append((a0, b0))
-            a0, b0 = a0 + 1, b0 + 1
-        while a0 < a1 and b0 < b1 and a[a1 - 1] == b[b1 - 1]:
-            a1, b1 = a1 - 1, b1 - 1
-            self.pairs.append((a1, b1))
-        return a0, a1, b0, b1
+    pairs: Pairs = []
+    for op in LCSseq.opcodes([a[i] for i in rows], [b[j] for j in columns]):
+        if op.tag == "equal":
+            ours, theirs = rows[op.src_start : op.src_end], columns[op.dest_start : op.dest_end]
+            pairs += zip(ours, theirs, strict=True)
+    return pairs
 
-    def _exact(self, a0: int, a1: int, b0: int, b1: int) -> bool:
-        """Match a block by its longest common subsequence.
 
-        Returns False if that is too much work.
-        """
-        a, b = self.a, self.b
-        shared = set(a[a0:a1]) & set(b[b0:b1])
-        rows = [i for i in range(a0, a1) if a[i] in shared]
-        columns = [j for j in range(b0, b1) if b[j] in shared]
-        if len(rows) * len(columns) > _MOST_CELLS:
-            return False
-        from rapidfuzz.distance import LCSseq  # takes long to load, and few texts need it
-
-        for op in LCSseq.opcodes([a[i] for i in rows], [b[j] for j in columns]):
-            if op.tag == "equal":
-                ours, theirs = rows[op.src_start : op.src_end], columns[op.dest_start : op.dest_end]
-                self.pairs += zip(ours, theirs, strict=True)
-        return True
-
-    def _split(self, a0: int, a1: int, b0: int, b1: int) -> list[LineHunk]:
-        """Match the lines that are unique on both sides.
-
-        Returns the blocks between them.
-        """
-        in_b = _unique(self.b, b0, b1)
-        anchors = [(i, in_b[n]) for n, i in _unique(self.a, a0, a1).items() if n in in_b]
-        matched = _rising(anchors)
-        self.pairs += matched
-        return _between(matched, a0, a1, b0, b1) if matched else []
+def _unique_pairs(a: list[int], b: list[int], a0: int, a1: int, b0: int, b1: int) -> Pairs:
+    """Return the lines of a block that are unique on both sides, as far as they are in order."""
+    in_b = _unique(b, b0, b1)
+    return _rising([(i, in_b[n]) for n, i in _unique(a, a0, a1).items() if n in in_b])
 
 
 def _between(pairs: Pairs, a0: int, a1: int, b0: int, b1: int) -> list[LineHunk]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import abc
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -117,48 +116,6 @@ def duplicates(node: Node | None) -> Iterator[tuple[Scalar, Scalar]]:
     elif isinstance(node, Sequence):
         for item in node.items:
             yield from duplicates(item)
-
-
-class Misfit(Exception):
-    """A value of the wrong kind, with the expected kind as its argument."""
-
-
-class EntryFlaw(Struct, frozen=True):
-    """An entry that cannot be used.
-
-    Its key is in line `first` already, its value is not what was `expected`, or, without either,
-    the key is unknown.
-    """
-
-    key: Scalar
-    value: Node
-    first: int | None = None
-    expected: str | None = None
-
-
-def read_entries(
-    root: Mapping, readers: abc.Mapping[str, Callable[[Node], Any]]
-) -> tuple[dict[str, Any], list[EntryFlaw]]:
-    """Return the values of the known keys, and the flaws of other entries.
-
-    A reader returns the value of its key, or raises `Misfit`.
-    """
-    lines: dict[str, int] = {}
-    values: dict[str, Any] = {}
-    flaws: list[EntryFlaw] = []
-    for key, node in root.entries:
-        name = key.text
-        if name not in readers:
-            flaws.append(EntryFlaw(key, node))
-        elif name in lines:
-            flaws.append(EntryFlaw(key, node, first=lines[name]))
-        else:
-            lines[name] = key.line
-            try:
-                values[name] = readers[name](node)
-            except Misfit as misfit:
-                flaws.append(EntryFlaw(key, node, expected=str(misfit)))
-    return values, flaws
 
 
 def describe(node: Node) -> str:

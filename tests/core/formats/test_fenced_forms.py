@@ -42,7 +42,6 @@ def test_the_documented_form() -> None:
         ("FILE: a/src/a.py", "src/a.py"),
         ("File: src/a.py", "src/a.py"),
         ("### `src/a.py`", "src/a.py"),
-        ("### `src/a.py`\n\nLike:\n\n```\n# src/b.py\n```\n", "src/a.py"),
         ("FILE: src/a.py\n\nLike `src/b.py`.\n", "src/a.py"),
         ("FILE: src/a.py\n````\n", "src/a.py"),
     ],

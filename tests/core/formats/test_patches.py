@@ -72,8 +72,6 @@ DIFFS: dict[str, tuple[str, list[tuple[str, Op]]]] = {
     "an insertion": (of("@@ -5,0 +6 @@", "+b"), [hunk("", "b\n", line=6)]),
     "a new file": (of("@@ -0,0 +1,2 @@", "+a", "+b", heads="--- /dev/null\n+++ b/n/x.py\n"),
         [("n/x.py", Create("a\nb\n"))]),
-    "a new file under its own name": (of("@@ -0,0 +1 @@", "+a", heads="--- a/n.py\n+++ b/n.py\n"),
-        [("n.py", Create("a\n"))]),
     "an empty new file": (git("a/n.py b/n.py", "new file mode 100644", "index 000..e69"),
         [("n.py", Create(""))]),
     "a deletion that quotes": (

@@ -17,6 +17,7 @@ from itertools import groupby
 
 from msgspec import Struct
 
+from patchq.core.formats.format import UnreadableEdit
 from patchq.core.text import jsonish
 from patchq.core.text.jsonish import JsonError, Node
 
@@ -60,73 +61,55 @@ class ToolCall(Struct, frozen=True):
 ApiPart = ApiText | ToolCall
 
 
-class Unopened(Struct, frozen=True):
-    """Reason why an answer cannot be read, its line, and what to send instead."""
-
-    line: int
-    message: str
-    hint: str
-    code: str = "response.unreadable_edit"
-
-
 class ApiAnswer(Struct, frozen=True):
     """Parts of an API's answer.
 
-    `cut` is the stop reason if it is no normal end.
+    `cut` is the stop reason if it is no normal end, `cwd` the directory that the agent was in.
     """
 
     parts: tuple[ApiPart, ...]
     cut: str | None = None
-    model: str | None = None
-    cwd: str | None = None  # the directory that the agent was in
-    unreadable: Unopened | None = None
+    cwd: str | None = None
 
 
 def open_api(values: Iterable[Node], *, listed: bool) -> ApiAnswer | None:
     """Return the answer that the values hold, or None.
 
     Of those that are `listed` in one value, one is to be chosen; those in lines of their own follow
-    each other.  Raises `JsonError`.
+    each other.  Raises `JsonError`, and `UnreadableEdit` for several answers.
     """
     answers: list[ApiAnswer] = []
-    values = list(values) if listed else values
-    if isinstance(values, list) and len(values) > 1 and all(turn.text("role") for turn in values):
-        return ApiAnswer((), unreadable=several(values[0], "a list of messages", str(len(values))))
-    for value in values:
+    turns = list(values) if listed else []
+    if len(turns) > 1 and (_answer(turns[0]) or all(turn.text("role") for turn in turns)):
+        raise _several(turns[0], "a list of messages", len(turns))
+    for value in turns or values:
         if alternatives := _alternatives(value):
-            return ApiAnswer((), unreadable=several(value, *alternatives))
+            raise _several(value, *alternatives)
         if not (answer := _answer(value)):
             return None
         answers.append(answer)
-        if listed and len(answers) > 1:
-            return ApiAnswer((), unreadable=several(value, "a list of messages"))
-    if not answers:
-        return None
-    return ApiAnswer(
-        tuple(part for answer in answers for part in answer.parts),
-        next((answer.cut for answer in answers if answer.cut is not None), None),
-        next((answer.model for answer in answers if answer.model is not None), None),
-    )
+    parts = tuple(part for answer in answers for part in answer.parts)
+    cut = next((answer.cut for answer in answers if answer.cut is not None), None)
+    return ApiAnswer(parts, cut) if answers else None
 
 
-def several(value: Node, what: str, count: str = "several") -> Unopened:
-    """Return the refusal of a value that holds several answers."""
-    return Unopened(
-        value.line,
+def _several(value: Node, what: str, count: int) -> UnreadableEdit:
+    return UnreadableEdit(
+        value.line - 1,
         f"this holds {count} answers ({what}), and only one of them can be meant",
         "send the one answer that is meant, alone",
     )
 
 
-def _alternatives(node: Node) -> tuple[str, str] | None:
+def _alternatives(node: Node) -> tuple[str, int] | None:
     """Return the member that holds several answers, and how many."""
     for member in ("choices", "candidates"):
         items = items_of(node.get(member))
         if len(items) > 1 and all(item.get("message", "content") for item in items):
-            return f"`{member}`", str(len(items))
+            return f"`{member}`", len(items)
     turns = items_of(node.get("messages"))
     if len(turns) > 1 and all(turn.text("role") for turn in turns):
-        return "`messages`", str(len(turns))
+        return "`messages`", len(turns)
     return None
 
 
@@ -162,25 +145,19 @@ def calls_of(node: Node) -> list[ToolCall] | None:
 def _answer(node: Node) -> ApiAnswer | None:
     if choice := _only(node, "choices"):
         message = choice.get("message")
-        reason = choice.get("finish_reason")
-        return _opened(message, reason, node.text("model")) if message else None
+        return _opened(message, choice.get("finish_reason")) if message else None
     if candidate := _only(node, "candidates"):
-        content, reason = candidate.get("content"), candidate.get("finishReason")
-        return _opened(content, reason, node.text("modelVersion", "model"))
+        return _opened(candidate.get("content"), candidate.get("finishReason"))
     if node.text("object") == "response" and node.get("output") is not None:
         return _response(node)
     by_model = node.text("role") in (None, "assistant")
     if by_model and node.get("content") and (node.text("role") or node.text("type") == "message"):
-        return ApiAnswer(
-            tuple(parts_of_message(node)), cut_of(node.get("stop_reason")), node.text("model")
-        )
+        return ApiAnswer(tuple(parts_of_message(node)), cut_of(node.get("stop_reason")))
     return None
 
 
-def _opened(message: Node | None, reason: Node | None, model: str | None) -> ApiAnswer:
-    return ApiAnswer(
-        tuple(joined(parts_of_message(message))) if message else (), cut_of(reason), model
-    )
+def _opened(message: Node | None, reason: Node | None) -> ApiAnswer:
+    return ApiAnswer(tuple(joined(parts_of_message(message))) if message else (), cut_of(reason))
 
 
 def _only(node: Node, member: str) -> Node | None:
@@ -198,7 +175,7 @@ def _response(node: Node) -> ApiAnswer:
         message = item.text("type") == "message"
         parts += joined(parts_of_message(item)) if message else _part(item)
         cut = cut or cut_of(item.get("status"))
-    return ApiAnswer(tuple(parts), cut, node.text("model"))
+    return ApiAnswer(tuple(parts), cut)
 
 
 def parts_of_message(node: Node) -> Iterator[ApiPart]:

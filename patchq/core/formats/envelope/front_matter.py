@@ -15,9 +15,9 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from msgspec import Struct
 
@@ -28,15 +28,12 @@ from patchq.core.formats.marks.paths import path_of_info
 from patchq.core.model.names import suggestion
 from patchq.core.model.values import Envelope, Header, Problem
 from patchq.core.text import yamlio
-from patchq.core.text.yamlio import Misfit
 
 KEYS = (
     "id", "target", "base", "message", "author", "agent", "model", "file", "retries",
     "depends_on", "answers", "whole_files", "bytes", "sha256",
 )  # fmt: skip
 MAX_BYTES = 65_536
-# By so many characters a block may be longer than is read, and still be named so.
-_ROOM = 4_096
 _INVISIBLE = "\u200b\u2060\ufeff"
 _MARKER = re.compile(r"([ \t]*)---(?:[ \t]+#.*)?[ \t]*")
 _KEY = rf"(?:[-{{][ \t]*)?([\"']?)({'|'.join(KEYS)})\1[ \t]*:"
@@ -140,11 +137,9 @@ def _block(
     filled = list[str]()
     edit: _Line | None = None
     closing: _Line | None = None
-    size = 0
     for line in lines:
-        size += line.end - line.start
         mark = fence(line.text)
-        if size > MAX_BYTES + _ROOM or (mark and wrapper and wrapper.closed_by(mark)):
+        if mark and wrapper and wrapper.closed_by(mark):
             break
         marker = _MARKER.fullmatch(line.text)
         if marker and marker[1] == indent:
@@ -200,14 +195,6 @@ def _misplaced(line: int, how: str) -> Problem:
     return Problem("frontmatter.value", message, f"{_HINT_FIRST} {HINT_PROSE}", line=line)
 
 
-def inside(text: str) -> Problem | None:
-    """Return the problem of front matter in a text inside JSON, or None."""
-    found = split(text)
-    if isinstance(found, Split) and found.block.strip():
-        return _misplaced(found.block_line - 1, "is inside of an answer's JSON")
-    return found if isinstance(found, Problem) else None
-
-
 def may_be_further_down(lines: Sequence[str]) -> bool:
     """Return whether lines may hold front matter, by their text alone."""
     text = "\n".join(["", *lines])
@@ -251,10 +238,21 @@ def read_header(found: Split) -> Header | tuple[Problem, ...]:
     if root is not None and not isinstance(root, yamlio.Mapping):
         return (_bad_value(root.line, "The front matter is not a list of `key: value` lines."),)
     entries = sorted((*(root.entries if root else ()), *messages), key=lambda entry: entry[0].line)
-    values, flaws = yamlio.read_entries(
-        yamlio.Mapping(first, 1, tuple(entries)), {key: partial(_value, key) for key in KEYS}
-    )
-    problems = [_problem(flaw) for flaw in flaws]
+    values: dict[str, Any] = {}
+    problems: list[Problem] = []
+    lines: dict[str, int] = {}
+    for key, node in entries:
+        if flaw := _misplaced_key(key, lines):
+            problems.append(flaw)
+            continue
+        lines[key.text] = key.line
+        try:
+            values[key.text] = _value(key.text, node)
+        except _Misfit as misfit:
+            got = yamlio.describe(node)
+            message = f"`{key.text}`: expected {misfit}, got {got}."
+            hint = f"Correct `{key.text}`, or leave it out."
+            problems.append(_bad_value(node.line, message, hint))
     size, digest = values.pop("bytes", None), values.pop("sha256", None)
     problems += _check_body(size, digest, found.promised.encode(errors="surrogatepass"))
     return tuple(problems) or Header(**values)
@@ -296,57 +294,61 @@ def _folded(lines: Sequence[str]) -> str:
     return text
 
 
-def _problem(flaw: yamlio.EntryFlaw) -> Problem:
-    name = flaw.key.text
-    if flaw.expected:
-        message = f"`{name}`: expected {flaw.expected}, got {yamlio.describe(flaw.value)}."
-        return _bad_value(flaw.value.line, message, f"Correct `{name}`, or leave it out.")
-    if flaw.first is None:
-        hint = suggestion(name, KEYS, _HINT_KEYS)
-        hint = f"{hint[:1].upper()}{hint[1:]} {HINT_PROSE}"
-        message = f"The front matter has no key {yamlio.describe(flaw.key)}."
-        return Problem("frontmatter.unknown_key", message, hint, line=flaw.key.line)
-    message = f"`{name}` is twice: in lines {flaw.first} and {flaw.key.line}."
-    return Problem("frontmatter.duplicate_key", message, "Keep one of them.", line=flaw.key.line)
+def _misplaced_key(key: yamlio.Scalar, lines: Mapping[str, int]) -> Problem | None:
+    """Return the problem of a key that is unknown, or in one of the `lines` already."""
+    name = key.text
+    if name in lines:
+        message = f"`{name}` is twice: in lines {lines[name]} and {key.line}."
+        return Problem("frontmatter.duplicate_key", message, "Keep one of them.", line=key.line)
+    if name in KEYS:
+        return None
+    hint = suggestion(name, KEYS, _HINT_KEYS)
+    hint = f"{hint[:1].upper()}{hint[1:]} {HINT_PROSE}"
+    message = f"The front matter has no key {yamlio.describe(key)}."
+    return Problem("frontmatter.unknown_key", message, hint, line=key.line)
+
+
+class _Misfit(Exception):
+    """A value of the wrong kind, with the expected kind as its argument."""
 
 
 def _value(name: str, node: yamlio.Node) -> str | int | bool | tuple[str, ...] | dict[str, str]:
     if name == "bytes":
         if isinstance(node, yamlio.Scalar) and type(node.value) is int and node.value >= 0:
             return node.value
-        raise Misfit("a whole number, not negative")
+        raise _Misfit("a whole number, not negative")
     if name == "whole_files":
         if isinstance(node, yamlio.Scalar) and type(node.value) is bool:
             return node.value
-        raise Misfit("`true` or `false`")
+        raise _Misfit("`true` or `false`")
     if name == "depends_on":
         if not isinstance(node, yamlio.Sequence):
-            raise Misfit("a list of change ids, `[schema-7, api-3]`")
+            raise _Misfit("a list of change ids, `[schema-7, api-3]`")
         return tuple(_text(item) for item in node.items)
     if name == "answers":
         if not isinstance(node, yamlio.Mapping) or any(yamlio.duplicates(node)):
-            raise Misfit("a text for each comment, `{c1: done, c2: kept as it is}`")
+            raise _Misfit("a text for each comment, `{c1: done, c2: kept as it is}`")
         return {key.text: _text(item, "\n\t") for key, item in node.entries}
     if name == "file" and isinstance(node, yamlio.Scalar) and node.text != node.text.strip():
-        raise Misfit("a path without blanks round it")
+        raise _Misfit("a path without blanks round it")
     text = _text(node, "\n\t" if name == "message" else "")
     if name == "sha256" and not _SHA256.fullmatch(text):
-        raise Misfit("64 hexadecimal digits")
+        raise _Misfit("64 hexadecimal digits")
     if name == "author" and not _AUTHOR.fullmatch(text):
-        raise Misfit("`Name <mail@example.org>`")
+        raise _Misfit("`Name <mail@example.org>`")
     return text
 
 
 def _text(node: yamlio.Node, allowed: str = "") -> str:
     if not isinstance(node, yamlio.Scalar) or node.value is None:
-        raise Misfit("text")
+        raise _Misfit("text")
     text = node.text.strip()
     if not text:
-        raise Misfit("text that is not empty")
+        raise _Misfit("text that is not empty")
     if len(text.encode()) > MAX_VALUE_BYTES:
-        raise Misfit(f"at most {MAX_VALUE_BYTES} bytes")
+        raise _Misfit(f"at most {MAX_VALUE_BYTES} bytes")
     if any(unicodedata.category(c) == "Cc" and c not in allowed for c in text):
-        raise Misfit("text without control characters")
+        raise _Misfit("text without control characters")
     return text
 
 
@@ -367,7 +369,6 @@ def _bad_value(line: int, message: str, hint: str = HINT_PROSE) -> Problem:
 # ---------------------------------------------------------------- the whole response
 
 _BOM = b"\xef\xbb\xbf"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def open_response(data: bytes) -> Envelope | tuple[Problem, ...]:
@@ -394,17 +395,15 @@ def _not_text(data: bytes) -> Problem | None:
     if not data:
         again = "Write the whole file under another name and rename it into the inbox."
         return Problem("response.incomplete", "The response is an empty file.", again)
-    if data.startswith(_UTF16):
-        return Problem("response.not_text", "The response is UTF-16, not UTF-8.", hint, line=1)
-    at = len(data)
+    at, what = len(data), "is no UTF-8"
     try:
         data.decode()
     except UnicodeDecodeError as error:
         at = error.start
-    nul = data.find(b"\0", 0, at)
-    if nul < 0 and at == len(data):
+    if b"\0" in data[:at]:
+        at, what = data.index(b"\0"), "is a NUL"
+    if at == len(data):
         return None
-    what, at = ("is a NUL", nul) if nul >= 0 else ("is no UTF-8", at)
     line = data.count(b"\n", 0, at) + 1
     message = f"The byte at offset {at} of the response, line {line}, {what}."
     return Problem("response.not_text", message, hint, line=line)

@@ -15,7 +15,7 @@ holds a call.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -26,7 +26,6 @@ from patchq.core.formats.envelope.api_json import (
     ApiPart,
     ApiText,
     ToolCall,
-    Unopened,
     call_in,
     cut_of,
     items_of,
@@ -34,6 +33,7 @@ from patchq.core.formats.envelope.api_json import (
     open_api,
     parts_of_message,
 )
+from patchq.core.formats.format import UnreadableEdit
 from patchq.core.text import jsonish
 from patchq.core.text.jsonish import JsonError, Node
 
@@ -60,28 +60,26 @@ WHOLE = "send the whole stream, with the results of its calls, or the edits alon
 def open_answer(text: str) -> ApiAnswer | None:
     """Return the opened answer of an API or agent, or None.
 
-    The text as a whole must be that answer.
+    The text as a whole must be that answer.  Raises `UnreadableEdit`.
     """
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
         first, values, listed = _values(text)
+        if first is None or not is_event(first):
+            return open_api(values, listed=listed) if first else None
     except JsonError:
         return None
-    if first is None:
-        return None
-    if not is_event(first):
-        try:
-            return open_api(values, listed=listed)
-        except JsonError:
-            return None
+    stream = _Stream()
     try:
-        return open_stream(values)
+        for event in values:
+            stream.read(event)
     except JsonError as error:
         if error.cut:
-            return ApiAnswer((), unreadable=cut(error.line, "within an event"))
-        message = f"the stream cannot be read, column {error.column}: {error}"
-        return ApiAnswer((), unreadable=Unopened(error.line, message, WHOLE))
+            raise _cut(error.line, "within an event") from None
+        message = f"the stream cannot be read: {error}"
+        raise UnreadableEdit(error.line - 1, message, WHOLE, column=error.column) from None
+    return stream.answer()
 
 
 def _values(text: str) -> tuple[Node | None, Iterator[Node], bool]:
@@ -113,18 +111,6 @@ def is_event(node: Node) -> bool:
     return kind in _EVENTS and (inner or (stated and kind in ("system", "result")))
 
 
-def open_stream(events: Iterable[Node]) -> ApiAnswer:
-    """Return the answer in a stream of events.
-
-    Raises `JsonError`.
-    """
-    stream = _Stream()
-    for event in events:
-        if flaw := stream.read(event):
-            return ApiAnswer((), unreadable=flaw)
-    return stream.answer()
-
-
 @dataclass
 class _Stream:
     parts: list[ApiPart] = field(default_factory=list)
@@ -134,7 +120,6 @@ class _Stream:
     # The texts that were met, with their messages' ids.
     texts: set[tuple[str, str]] = field(default_factory=set)
     cwd: str | None = None
-    model: str | None = None
     # True if the events are those of a session, whose results tell what was made.
     session: bool = False
     ended: bool = False
@@ -142,80 +127,71 @@ class _Stream:
     cut: str | None = None  # why the model stopped, if that was no normal end of a message
     failed: str | None = None  # how the last turn ended, if that was no success
 
-    def read(self, event: Node) -> Unopened | None:
-        """Read an event, and return the reason to refuse all, if any."""
+    def read(self, event: Node) -> None:
+        """Read an event; raises `UnreadableEdit`."""
         if not isinstance(event.value, dict):
-            return _unreadable(event, "expected an event, a JSON object", WHOLE)
+            raise _unreadable(event, "expected an event, a JSON object")
         self.last, kind = event.last, event.text("type") or ""
+        message = event.get("message")
         if event.text("hook_event_name"):
-            return self._hook(event)
-        if _NAMES_FILES.fullmatch(kind):
-            return _unreadable(event, *_CODEX)
-        if kind not in _EVENTS:
+            self._hook(event)
+        elif _NAMES_FILES.fullmatch(kind):
+            raise _unreadable(event, *_CODEX)
+        elif kind not in _EVENTS:
             if kind not in _REPEATS and _holds_call(event):
-                return _unreadable(event, f"an event of the kind {kind!r} holds a call", WHOLE)
-            return None
-        self.session = True
-        message, parent = event.get("message"), event.text("parent_tool_use_id")
+                raise _unreadable(event, f"an event of the kind {kind!r} holds a call")
+            return
+        else:
+            self.session = True
         if kind == "system":
             self.cwd = event.text("cwd") or self.cwd
-            self.model = self.model or event.text("model")
         elif kind == "result":
             self._result(event)
         elif message is not None and kind == "user":
             result = event.get("tool_use_result", "toolUseResult")
             changed = result.get("userModified") if result is not None else None
             if changed is not None and changed.value is True:
-                return _unreadable(event, "a person changed an edit of this stream", _BY_TREE)
+                raise _unreadable(event, "a person changed an edit of this stream", _BY_TREE)
             self._results(message)
         elif message is not None:
-            return self._message(message, of_another=parent is not None)
-        return None
+            of_another = event.text("parent_tool_use_id") is not None
+            self._message(message, of_another=of_another)
 
-    def _hook(self, event: Node) -> Unopened | None:
+    def _hook(self, event: Node) -> None:
         name, given = event.text("tool_name"), event.get("tool_input")
         if name is None or given is None:
-            return None
-        key, kind = event.text("tool_use_id"), event.text("hook_event_name")
+            return
+        kind = event.text("hook_event_name")
         if kind not in _CALLED:
-            return _unreadable(event, f"a hook's object of the kind {kind!r} tells no call", WHOLE)
-        call = ToolCall(name, given, (event.line, event.last), key)
-        return self._call(replace(call, arguments=_below(given, event.text("cwd"))), key, event)
+            raise _unreadable(event, f"a hook's object of the kind {kind!r} tells no call")
+        at = event.line, event.last
+        arguments = _below(given, event.text("cwd"))
+        self._call(ToolCall(name, arguments, at, event.text("tool_use_id")), event)
 
-    def _message(self, message: Node, *, of_another: bool) -> Unopened | None:
+    def _message(self, message: Node, *, of_another: bool) -> None:
         """Take in a message, which may come in pieces, and again with the next.
 
         The text of another agent is no part of the answer.
         """
         self.ended, self.failed = False, None
-        self.model = self.model or message.text("model")
         self.cut = cut_of(message.get("stop_reason")) or self.cut
         for part in parts_of_message(message):
-            if isinstance(part, ApiText) and of_another:
-                continue
-            if isinstance(part, ApiText):
+            if not isinstance(part, ApiText):
+                self._call(replace(part, arguments=_below(part.arguments, self.cwd)), message)
+            elif not of_another:
                 text = message.text("id") or "", part.text
                 if not (text[0] and text in self.texts):
                     self.parts.append(part)
                 self.texts.add(text)
-                continue
-            placed = replace(part, arguments=_below(part.arguments, self.cwd))
-            if flaw := self._call(placed, part.id, message):
-                return flaw
-        return None
 
-    def _call(self, call: ToolCall, key: str | None, node: Node) -> Unopened | None:
-        if key is None:
-            if self.session:
-                return _unreadable(node, "a call in this stream has no id", WHOLE)
-            self.parts.append(call)
-            return None
-        known = self.calls.setdefault(key, call)
+    def _call(self, call: ToolCall, node: Node) -> None:
+        if call.id is None and self.session:
+            raise _unreadable(node, "a call in this stream has no id")
+        known = call if call.id is None else self.calls.setdefault(call.id, call)
         if known is call:
             self.parts.append(call)
         elif (known.name, known.arguments.plain()) != (call.name, call.arguments.plain()):
-            return _unreadable(node, f"two different calls have the id {key!r}", WHOLE)
-        return None
+            raise _unreadable(node, f"two different calls have the id {call.id!r}")
 
     def _results(self, message: Node) -> None:
         items = [
@@ -242,24 +218,21 @@ class _Stream:
 
     def answer(self) -> ApiAnswer:
         if self.failed:
-            return ApiAnswer((), unreadable=cut(self.last, f"in {self.failed}"))
+            raise _cut(self.last, f"in {self.failed}")
         if self.session and not (self.ended or self.cut):
-            return ApiAnswer((), unreadable=cut(self.last, "without its event `result`"))
+            raise _cut(self.last, "without its event `result`")
+        if not self.session:
+            return ApiAnswer(tuple(joined(self.parts)), self.cut)
         parts = [made for part in self.parts if (made := self._made(part))]
-        cwd = self.cwd if self.session else None
-        if self.session:
-            parts = [one for one in parts if isinstance(one, ApiText) or one.name not in _TALK]
-        return ApiAnswer(tuple(joined(parts)), self.cut, self.model, cwd)
+        return ApiAnswer(tuple(joined(parts)), self.cut, self.cwd)
 
     def _made(self, part: ApiPart) -> ApiPart | None:
-        """Return the part, with the fate of its call, or None.
-
-        None for a call that was not made.
-        """
-        if isinstance(part, ApiText) or part.id is None:
+        """Return the part, with the fate of its call; None for a call that was not made."""
+        if isinstance(part, ApiText):
             return part
-        made = self.made.get(part.id)
-        return None if made is False else replace(part, certain=bool(made) or not self.session)
+        made = self.made.get(part.id or "")
+        left_out = made is False or part.name in _TALK
+        return None if left_out else replace(part, certain=bool(made))
 
 
 def _says_error(result: Node) -> bool:
@@ -268,14 +241,13 @@ def _says_error(result: Node) -> bool:
     return (words or "").startswith(_FAILED_WORDS)
 
 
-def cut(line: int, how: str) -> Unopened:
-    """Return the refusal of an incomplete stream."""
+def _cut(line: int, how: str) -> UnreadableEdit:
     hint = "let the agent go on to its end, and send the whole stream, or the edits alone"
-    return Unopened(line, f"the stream ends {how}", hint, "response.truncated")
+    return UnreadableEdit.cut(line - 1, f"the stream ends {how}", hint)
 
 
-def _unreadable(node: Node, message: str, hint: str) -> Unopened:
-    return Unopened(node.line, message, hint)
+def _unreadable(node: Node, message: str, hint: str = WHOLE) -> UnreadableEdit:
+    return UnreadableEdit(node.line - 1, message, hint)
 
 
 def _plain(key: str) -> str:

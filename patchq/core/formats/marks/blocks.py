@@ -208,12 +208,9 @@ def _divided(
 def ends_block(line: str, marker: BlockMarker) -> bool:
     """Return whether the line is the closing marker for an opening one."""
     found = _marker(_CLOSE, line) if line[:5] in _CLOSERS else None
-    ends = found is not None and found.word in _ENDS[marker.word]
-    return ends and _is_alike(found, marker, _PAIRS[marker.kind])
-
-
-def _is_alike(found: BlockMarker | None, marker: BlockMarker, kind: str = "") -> bool:
-    return found is not None and (found.kind, found.length) == (kind or marker.kind, marker.length)
+    if found is None or found.word not in _ENDS[marker.word]:
+        return False
+    return (found.kind, found.length) == (_PAIRS[marker.kind], marker.length)
 
 
 def _marker(pattern: re.Pattern[str], line: str) -> BlockMarker | None:

@@ -110,9 +110,6 @@ class KnownPaths:
         key = line, len(self.made)
         if key not in self._on_lines:
             text = undress(line)[0]
-            rooted = f"/{text}"  # the sign of a comment may also begin an absolute path
-            if is_path(text, self) and f"/{rooted}" in line and self.meant(rooted) != rooted:
-                text = rooted
             self._on_lines[key] = text if is_path(text, self) else None
         return self._on_lines[key]
 

@@ -251,7 +251,7 @@ class FileReader:
         return hunks, end
 
     def _add(self, headers: FileHeaders, hunks: Sequence[DiffHunk], end: int) -> None:
-        if headers.creates or headers.deletes or self._adds_a_file(headers, hunks):
+        if headers.creates or headers.deletes:
             self._edit(headers, headers.start, end, self._whole(headers, hunks))
             return
         if headers.renames:
@@ -270,13 +270,6 @@ class FileReader:
             section = self.region.offset + headers.start + 1
             self._edit(headers, hunk.first, hunk.end, op, section)
         self._set_mode(headers)
-
-    def _adds_a_file(self, headers: FileHeaders, hunks: Sequence[DiffHunk]) -> bool:
-        if headers.renames or len(hunks) != 1 or self.region.doc.known(headers.new):
-            return False
-        numbers = hunks[0].numbers
-        stated = numbers is not None and not numbers[1]
-        return stated and all(sign == "+" for sign, _ in hunks[0].lines)
 
     def _whole(self, headers: FileHeaders, hunks: Sequence[DiffHunk]) -> Op:
         sign, what = ("-", "deleted") if headers.deletes else ("+", "new")
