@@ -197,7 +197,7 @@ def _escaped(edits: Sequence[Edit]) -> dict[str | None, list[Edit]]:
 def _corrected(
     edits: Sequence[Edit], suspect: Edit, change: FileChange, plan: Planner
 ) -> tuple[Sequence[Edit], Plan] | None:
-    """Return the edits and their plan, with the escapes of one undone that break the file.
+    """Return the edits and their plan, with the escapes of one undone.
 
     None if that does not help.
     """

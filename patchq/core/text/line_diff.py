@@ -85,7 +85,7 @@ def _exact(a: list[int], b: list[int], a0: int, a1: int, b0: int, b1: int) -> Pa
 
 
 def _unique_pairs(a: list[int], b: list[int], a0: int, a1: int, b0: int, b1: int) -> Pairs:
-    """Return the lines of a block that are unique on both sides, as far as they are in order."""
+    """Return the lines of a block that are unique on both sides, in order."""
     in_b = _unique(b, b0, b1)
     return _rising([(i, in_b[n]) for n, i in _unique(a, a0, a1).items() if n in in_b])
 

@@ -295,7 +295,7 @@ def _folded(lines: Sequence[str]) -> str:
 
 
 def _misplaced_key(key: yamlio.Scalar, lines: Mapping[str, int]) -> Problem | None:
-    """Return the problem of a key that is unknown, or in one of the `lines` already."""
+    """Return the problem of an unknown key, or one in `lines` already."""
     name = key.text
     if name in lines:
         message = f"`{name}` is twice: in lines {lines[name]} and {key.line}."
