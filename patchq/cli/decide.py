@@ -17,7 +17,7 @@ from patchq.core.model.names import suggestion
 from patchq.core.model.values import EditOutcome
 from patchq.core.text.quote import visible
 from patchq.gate.api import Gate, words
-from patchq.gate.api.deciding import Ask, Question, Trial
+from patchq.gate.api.deciding import Ask, Question, Trial, candidates
 from patchq.gate.api.rows import ChangeRow, seconds
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, TimeIsUp, UsageError
@@ -53,9 +53,8 @@ def chosen(args: Namespace, gate: Gate) -> list[str]:
         return ids
     if args.ids:
         raise UsageError("--all-from names the changes already", "leave the ids out, or --all-from")
-    everyone = sorted(
-        gate.candidates(args.verb), key=lambda report: seconds(report.received, report.decided)
-    )
+    there = candidates(gate.context(), args.verb)
+    everyone = sorted(there, key=lambda report: seconds(report.received, report.decided))
     found = [report for report in everyone if report.agent == args.all_from]
     if not found:
         if near := suggestion(args.all_from, sorted(r.agent for r in everyone if r.agent)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import pwd
 import shlex
@@ -119,7 +118,6 @@ def run(args: Namespace) -> int:
 
 
 _START_SECONDS = 20.0
-_LOG = logging.getLogger("patchq")
 
 
 def watch(args: Namespace) -> int:
@@ -141,8 +139,7 @@ def watch(args: Namespace) -> int:
             inbox = f"{session.config.queue.path}/inbox"
             output.notice(args, f"watching {inbox} for {session.target}")
         gate.setup_log(session.config)
-        if (other := gate.location.difference(session.judged_by)) and other[1]:
-            _LOG.warning("%s: %s", *other)
+        gate.notice_difference(session.judged_by)
         with suppress(decide.Quit):
             return daemon.serve(gate.reload, children)
     return 130 if daemon.control.interrupted else 0

@@ -21,12 +21,12 @@ from msgspec.structs import replace
 from patchq.core.model.values import FileChange
 from patchq.core.text.binary_patch import blob_id
 from patchq.core.text.lines import split_lines
-from patchq.gate.api import Gate, syntax
+from patchq.gate.api import Gate
 from patchq.gate.errors import UsageError
 from patchq.gate.report.schema import CommentEntry, Report
 from patchq.gate.review import rows
 from patchq.gate.review.rows import Cell, Row
-from patchq.page import decisions
+from patchq.page import decisions, syntax
 from patchq.page.decisions import DraftPlace
 from patchq.page.shown import part
 

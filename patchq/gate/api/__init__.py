@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec.structs import replace
 
-from patchq.gate.api import rows, stats, waiting
+from patchq.gate.api import rows, stats, submitting, waiting
 from patchq.gate.api.location import OpenedQueue
 from patchq.gate.api.rows import ALL, ChangeRow, Filter, Pending, Rows
+from patchq.gate.api.submitting import Change, Commits, Keys, Ticket
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records
 from patchq.gate.pipeline import depends, history
+from patchq.gate.pipeline.context import difference
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.inbox import Owner, lock_owner
 from patchq.gate.queue.shelf import Events, Marks
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.review import pull_requests
 from patchq.gate.review.rows import Comparison, compare, rounds, since
-from patchq.gate.service import cluster
 
 if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.api.deciding import Ask
     from patchq.gate.api.status import Status
-    from patchq.gate.api.submitting import Change, Commits, Keys, Ticket
     from patchq.gate.land.worker import Tell
     from patchq.gate.report.schema import CommittedReport, Report
     from patchq.gate.review.accept import Watch
@@ -94,7 +94,7 @@ class Gate(OpenedQueue):
         else:
             config, target = rules.config, rules.target
             found = [Finding("config", "ok", rules.name)]
-            if other := location.difference(rules):
+            if other := difference(location.repo, rules):
                 found.append(Finding("config.worktree", "weaker" if other[1] else "ok", *other))
         queue = location.home / config.queue.path
         place = doctor.Place(location.repo, location.home, queue, config, target)
@@ -203,8 +203,6 @@ class Gate(OpenedQueue):
         The id is made of `name` unless the response has one.  `client` is the agent if nothing else
         names one.
         """
-        from patchq.gate.api import submitting
-
         return submitting.submit(self.context(writes=True), change, name, keys, client)
 
     def submit_commits(
@@ -215,7 +213,6 @@ class Gate(OpenedQueue):
         A series is one change for each commit.
         """
         from patchq.core.model.names import COMMITS
-        from patchq.gate.api import submitting
 
         session = self.session(targeted=True)
         found = list(submitting.of_commits(session, work, keys, series=series))
@@ -233,7 +230,7 @@ class Gate(OpenedQueue):
 
         The configured model `corrects` edits as it would then.
         """
-        from patchq.gate.api import deciding, submitting
+        from patchq.gate.api import deciding
 
         data, _ = submitting.written(change, keys)
         return deciding.foresee(self.session(writes=False), data, name, corrects=corrects)
@@ -283,7 +280,7 @@ class Gate(OpenedQueue):
         **keys: Unpack[Keys],
     ) -> Report:
         """Decide on a change at once; `ask` has a person confirm it, `tell` gets each verdict."""
-        from patchq.gate.api import deciding, submitting
+        from patchq.gate.api import deciding
 
         session = self.session()
         data, _ = submitting.written(change, keys)
@@ -327,19 +324,11 @@ class Gate(OpenedQueue):
         from patchq.gate.service import lanes as cluster_lanes
 
         repo, rules = self.location.repo, self.location.rules()
-        cluster.target_of(rules.config)
         self.setup_log(rules.config)
-        cluster.database_of(rules.config)
         places = self.location.home, self.queue(rules.config).root
         return cluster_lanes.work(repo, places, rules, tell, self.reload, name=name, lanes=lanes)
 
     # ---------------------------------------------------------------- commands
-
-    def candidates(self, verb: str) -> list[Report]:
-        """Return the changes that `accept`, `send-back`, `discard` or `retry` may be about."""
-        from patchq.gate.api import deciding
-
-        return list(deciding.candidates(self.context(), verb))
 
     def check_known(self, ids: Iterable[str]) -> None:
         """Raise `UsageError` for an id that neither the queue nor git knows."""

@@ -12,7 +12,6 @@ from typing import Any
 
 from patchq.gate.api.location import Location, write_file
 from patchq.gate.config import config_file
-from patchq.gate.errors import UsageError
 from patchq.gate.hooks import configured, install
 from patchq.gate.hooks.install import GATE as GATE
 from patchq.gate.hooks.install import HookFile
@@ -62,17 +61,13 @@ def switch_on(location: Location) -> bool | None:
 def wire(location: Location) -> list[HookFile]:
     """Put the hooks into git's own places; return those that were not there."""
     installed: list[HookFile] = []
-    directories = _recorded(location).get("directories", [])
     for place in _places(location):
-        if not place.file.parent.exists():
-            directories.append(str(place.file.parent))
-            _record(location, "directories", directories)
         if install.install(place):
             installed.append(place)
-    _record(location, "directories", directories)  # its being there says that this one is guarded
-    if missing := install.to_set_up(location.repo.commondir):
-        _record(location, "settings", [*missing, *_recorded(location).get("settings", [])])
-        install.set_up(location.repo.commondir, missing)
+    missing = install.to_set_up(location.repo.commondir)
+    # Its being there says that this one is guarded.
+    _record(location, "settings", [*missing, *_recorded(location).get("settings", [])])
+    install.set_up(location.repo.commondir, missing)
     return installed
 
 
@@ -80,9 +75,6 @@ def restore(location: Location) -> tuple[list[str], str | None]:
     """Take all of it away; return the restored files, and a note on what is left to do."""
     restored = [str(place.file) for place in _places(location) if install.uninstall(place)]
     record, note = _recorded(location), None
-    for directory in map(Path, record.get("directories", [])):
-        if directory.is_dir() and not any(directory.iterdir()):
-            directory.rmdir()
     install.take_down(location.repo.commondir, record.get("settings", []))
     if "config" in record:
         name, before, after = record["config"]
@@ -104,17 +96,8 @@ def _places(location: Location) -> Iterator[HookFile]:
 
 
 def _recorded(location: Location) -> dict[str, Any]:
-    path = location.repo.commondir / RECORD
-    try:
-        found: Any = json.loads(path.read_bytes()) if path.exists() else {}
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise UsageError(
-            f"{path} cannot be read, and it alone knows what `install` changed",
-            "remove it, and take the gate out of the configuration by hand, if it has to go",
-        )
-    return dict(found)
+    data = config_file.content(location.repo.commondir / RECORD)
+    return dict(json.loads(data)) if data else {}
 
 
 def _record(location: Location, key: str, value: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -30,11 +30,10 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import context as rules
 from patchq.gate.pipeline.context import GateRules, RepoContext, branches_of
 from patchq.gate.queue import spool
-from patchq.gate.queue.engine import Key, StoreQueue, store_queue
+from patchq.gate.queue.engine import StoreQueue, store_queue
 from patchq.gate.queue.store import UNREAD
 from patchq.gate.report import logs
-from patchq.gate.report.schema import Report
-from patchq.gate.service import cluster
+from patchq.gate.service import cluster, stats
 
 if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.pipeline.session import Session
@@ -114,10 +113,6 @@ class Location(Struct, frozen=True):
                 raise
             known = isinstance(error, HomeGone | config_file.ConfigError)
             return GateRules(fault=error, home=recorded(self.repo.commondir) if known else None)
-
-    def difference(self, found: GateRules) -> tuple[str, str] | None:
-        """Return how the work tree's configuration differs from what counts, and what to do."""
-        return rules.difference(self.repo, found)
 
     def tracks(self, path: Path) -> bool:
         """True if git has the file in the index of its work tree."""
@@ -259,7 +254,7 @@ class OpenedQueue:
             root,
             response_bytes=config.limits.response_bytes,
             settle_seconds=config.queue.settle_seconds,
-            counted=_counted,
+            counted=stats.counted,
             # In a cluster the database gives the ids, and a worker may have records of its own.
             is_known=lambda id: (
                 not config.has_cluster and repo.has_ref(*(prefix + id for prefix in prefixes))
@@ -366,15 +361,9 @@ class OpenedQueue:
 
     def notice_difference(self, found: GateRules) -> None:
         """Tell a person who edits the work tree's file that other rules count."""
-        other = self.location.difference(found)
+        other = rules.difference(self.location.repo, found)
         if other and other[1]:
             self.options.notice("; ".join(other))
-
-
-def _counted(report: Report) -> Mapping[Key, float]:
-    from patchq.gate.service import stats  # who gives no verdict counts nothing
-
-    return stats.counted(report)
 
 
 def _check_target(context: RepoContext) -> None:
