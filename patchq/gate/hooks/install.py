@@ -74,7 +74,12 @@ SETTINGS = {"receive.procReceiveRefs": "refs/for", "receive.advertisePushOptions
 
 
 def to_set_up(directory: Path) -> list[str]:
-    return [key for key, value in SETTINGS.items() if value not in _settings(directory, key)]
+    git = Git(directory=directory)
+    return [
+        key
+        for key, value in SETTINGS.items()
+        if value not in git.run("config", "--local", "--get-all", key).text.splitlines()
+    ]
 
 
 def set_up(directory: Path, keys: Iterable[str]) -> None:
@@ -86,13 +91,7 @@ def set_up(directory: Path, keys: Iterable[str]) -> None:
 def take_down(directory: Path, keys: Iterable[str]) -> None:
     """Undo the settings, as far as they still are what was made."""
     for key in keys:
-        if SETTINGS[key] in _settings(directory, key):
-            _git(directory, "config", "--local", "--unset-all", key, f"^{SETTINGS[key]}$")
-
-
-def _settings(directory: Path, key: str) -> list[str]:
-    done = Git(directory=directory).run("config", "--local", "--get-all", key)
-    return done.text.splitlines()
+        Git(directory=directory).run("config", "--local", "--unset-all", key, f"^{SETTINGS[key]}$")
 
 
 SUFFIX = ".before-patchq"

@@ -90,17 +90,13 @@ def record(repo: Repository, home: Home) -> None:
         fetch = f"git fetch {home.remote}, or name another one" if home.remote else "create it"
         raise UsageError(why, fetch)
     file = repo.commondir / "config"
-    try:
-        config = pygit2.Config(os.fspath(file))
-        config.set_multivar(_TARGET, ".*", home.branch)
-        if home.remote:
-            config.set_multivar(_REMOTE, ".*", home.remote)
-        elif _setting(file, _REMOTE):
-            config.delete_multivar(_REMOTE, ".*")
-    except (OSError, pygit2.GitError) as error:
-        if recorded(repo.commondir) != home:  # another command has recorded the same
-            why = f"cannot record the home branch {home} in {file}: {error}"
-            raise UsageError(why, "let its owner run `patchq init`") from None
+    for key, value in ((_TARGET, home.branch), (_REMOTE, home.remote)):
+        words = ("--replace-all", key, value) if value else ("--unset-all", key)
+        done = Git(directory=file.parent).run("config", "--file", os.fspath(file), *words)
+        # Nothing to unset is 5; another command may have recorded the same meanwhile.
+        if done.code not in (0, 5) and recorded(repo.commondir) != home:
+            why = f"cannot record the home branch {home} in {file}: {done.complaint}"
+            raise UsageError(why, "let its owner run `patchq init`")
 
 
 def proposed(repo: Repository) -> tuple[Home, bool]:
