@@ -47,20 +47,3 @@ def test_there_are_never_many(tmp_path: Path, kept: int) -> None:
     assert theirs < packs(path)
     assert all(map(repo.exists, commits))
     git("fsck", "--strict", cwd=path)
-
-
-def test_a_repack_that_fails_loses_nothing_and_is_tried_again(tmp_path: Path) -> None:
-    path = make_repo(tmp_path / "repo", {"a.txt": "a\n"})
-    repo = Repository.open(path)
-    packing = tidying.Tidying(repo)
-    git("config", "pack.indexVersion", "9", cwd=path)
-    commits: list[str] = []
-    while not commits or not packing.combine():
-        commits.append(grow(repo, f"n{len(commits)}"))
-    assert len(packs(path)) == len(commits)
-    git("config", "--unset", "pack.indexVersion", cwd=path)
-    while not packing.combine():
-        commits.append(grow(repo, f"n{len(commits)}"))
-    assert len(packs(path)) < len(commits)
-    repo.renew()
-    assert all(map(repo.exists, commits))

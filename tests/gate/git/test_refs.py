@@ -119,23 +119,6 @@ def test_delete(path: Path, repo: Repository, old: str, new: str, packed: bool) 
     assert rest(path) == []
 
 
-def test_every_head_on_the_branch_gets_its_reflog_line(
-    path: Path, repo: Repository, tmp_path: Path, old: str, new: str
-) -> None:
-    for name, more in (("same", ["--force", "main"]), ("other", [])):
-        git("worktree", "add", "-q", str(tmp_path / name), *more, cwd=path)
-    assert move(repo, old, new)
-    logged = {
-        name: git("reflog", "-1", "--format=%gs", "HEAD", cwd=tmp_path / name)
-        for name in ("work", "same", "other")
-    }
-    assert logged == {
-        "work": "patchq: b1: Do it",
-        "same": "patchq: b1: Do it",
-        "other": "reset: moving to HEAD",
-    }
-
-
 @pytest.mark.parametrize("header", ["git's", "none"])
 def test_packed_refs_are_read_as_git_reads_them(
     path: Path, repo: Repository, old: str, header: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from patchq.gate.git import signing as module
 from patchq.gate.git.objects import Identity, object_id
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.signing import Signer
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import make_repo
 from tests.helpers.keys import configure
 
 WHO = Identity("Ada Tester", "ada@example.org", 1_700_000_000, 0)
@@ -25,32 +23,6 @@ COMMIT = f"tree {TREE}\nauthor {WHO}\ncommitter {WHO}\n\nA message\n".encode()
 @pytest.fixture
 def repo(tmp_path: Path) -> Repository:
     return Repository.open(make_repo(tmp_path / "repo", {"a.txt": "a\n"}))
-
-
-@pytest.fixture
-def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that gets a line for each git that is started."""
-    bin, calls = tmp_path / "bin", tmp_path / "calls"
-    bin.mkdir()
-    (bin / "git").write_text(f'#!/bin/sh\necho x >> {calls}\nexec {shutil.which("git")} "$@"\n')
-    (bin / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{bin}:{os.environ['PATH']}")
-    return calls
-
-
-def test_git_is_asked_for_its_settings_now_and_then(
-    repo: Repository, home: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "LOOK_SECONDS", 600.0)
-    configure(home, "includeIf.onbranch:other.path", str(home / "more"))
-    (home / "more").write_text("[commit]\n\tgpgSign\n")
-    calls.unlink(missing_ok=True)
-    signer = Signer(repo)
-    assert [signer.signed(COMMIT) for _ in range(9)] == [COMMIT] * 9
-    assert calls.read_text() == "x\n"
-    git("symbolic-ref", "HEAD", "refs/heads/other", cwd=repo.gitdir)
-    assert not signer.wanted
-    assert Signer(repo).wanted
 
 
 def test_a_broken_configuration_is_not_taken_for_none(repo: Repository, home: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pygit2.enums import ObjectType
 
-from patchq.gate.hooks.warm import Slot, slot
+from patchq.gate.hooks.warm import Slot
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 FILES = {"a.txt": "a\n", "d/b.txt": "b\n", "run": "#!/bin/sh\n"}
@@ -34,25 +34,6 @@ def files(tree: Slot) -> dict[str, bytes]:
     return {name: data for name, data in found.items() if not name.startswith(".git/")}
 
 
-def inodes(tree: Slot) -> dict[str, int]:
-    return {name: (tree.tree / name).stat().st_ino for name in files(tree)}
-
-
-def test_a_move_writes_what_differs(repo: Path, tree: Slot) -> None:
-    first = git("rev-parse", "HEAD", cwd=repo)
-    second = commit_files(repo, {"a.txt": "A\n", "new/c.txt": "c\n"})
-    git("rm", "-q", "run", cwd=repo)
-    third = commit_files(repo, {})
-    show(tree, repo, first)
-    before = inodes(tree)
-    for commit in (second, third, first, third):
-        show(tree, repo, commit)
-        assert git("status", "--porcelain", "--ignored", cwd=tree.tree) == ""
-        assert git("rev-parse", "HEAD", cwd=tree.tree) == commit
-        assert inodes(tree)["d/b.txt"] == before["d/b.txt"]
-    assert files(tree) == {"a.txt": b"A\n", "d/b.txt": b"b\n", "new/c.txt": b"c\n"}
-
-
 @pytest.mark.parametrize("shown", ["[]", '{"tree": "HEAD", "boot": "another"}'])
 def test_a_tree_in_doubt_is_made_anew(repo: Path, tree: Slot, shown: str) -> None:
     show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
@@ -76,10 +57,3 @@ def test_an_empty_object_is_no_hindrance(repo: Path, tree: Slot, own: bool) -> N
     place.touch()
     tree.show(top, start, {oid: (ObjectType.BLOB, b"A\n")})
     assert files(tree)["a.txt"] == b"A\n"
-
-
-def test_two_never_share_a_slot(tmp_path: Path) -> None:
-    with slot(tmp_path, tmp_path) as one, slot(tmp_path, tmp_path) as two:
-        assert one.path != two.path
-    with slot(tmp_path, tmp_path) as again:
-        assert again.path == one.path
