@@ -86,10 +86,9 @@ def _seen(path: str, visible: tuple[str, ...], when: int) -> Sequence[str]:
     )
 
 
-def binds(seen: Iterable[str], opened: list[int]) -> tuple[list[str], list[str]]:
+def binds(seen: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return bwrap's options for the places, and the directories to make read-only.
 
-    Small files of `/etc` are copied, as a mount takes longer: `opened` gets their descriptors.
     What does not exist is left out."""
     every = {(word[0], word[1:], os.path.realpath(word[1:])) for word in seen}
     words: list[str] = []
@@ -106,11 +105,7 @@ def binds(seen: Iterable[str], opened: list[int]) -> tuple[list[str], list[str]]
                 words += ("--ro-bind", "/dev/null", path)
             continue
         if not _covers(shown, path) or _covers(hidden, path):
-            if path.startswith("/etc/") and os.path.isfile(path) and os.access(path, os.R_OK):
-                opened.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-                words += ("--perms", "0644", "--file", str(opened[-1]), path)
-            else:
-                words += ("--ro-bind-try", path, path)
+            words += ("--ro-bind-try", path, path)
             shown.append(path)
         if name != path and not _covers(shown, os.path.realpath(os.path.dirname(name))):
             words += ("--symlink", path, name)

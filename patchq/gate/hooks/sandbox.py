@@ -148,7 +148,7 @@ def _sandboxed(job: Job, stdin: int) -> _Started:
     heard, info = os.pipe()
     opened = [os.memfd_create("bwrap"), info]
     try:
-        os.write(opened[0], b"".join(os.fsencode(word) + b"\0" for word in _inner(job, opened)))
+        os.write(opened[0], b"".join(os.fsencode(word) + b"\0" for word in _inner(job)))
         os.lseek(opened[0], 0, os.SEEK_SET)
         command = (*_outer(job, info), "--args", str(opened[0]), "/bin/sh", "-c", _INNER, "sh")
         env = {"PATH": os.environ.get("PATH", os.defpath)}
@@ -196,8 +196,8 @@ def _memory() -> int:
     return int(size) if size.isdecimal() else 0
 
 
-def _inner(job: Job, opened: list[int]) -> list[str]:
-    room, (shown, hidden) = str(job.room), mounts.binds(job.shown, opened)
+def _inner(job: Job) -> list[str]:
+    room, (shown, hidden) = str(job.room), mounts.binds(job.shown)
     read_only = [("--ro-bind-try", place, place) for place in _PROC_WRITABLE_BY_ROOT]
     own = [("--bind", f"{room}/{name}", place) for name, place in _DIRECTORIES.items()]
     closed = [("--remount-ro", place) for place in (*hidden, "/")]
