@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from patchq.core.model.values import HookRun, StandsOn
 from patchq.gate.errors import ObjectDamaged, UsageError
 from patchq.gate.git import records
-from patchq.gate.pipeline import history, taken_back
+from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.history import Sighting
 from patchq.gate.queue.engine import StoreQueue
@@ -316,7 +316,7 @@ def examined(context: RepoContext, name: str) -> tuple[Report, str]:
     For one that landed, the history is looked at.
     """
     report, note = from_git.find(context, identify(context, name))
-    now = taken_back.examine(context, report)
+    now = history.examine(context, report)
     return with_current_state(context, report, now), "; ".join(filter(None, (now.note, note)))
 
 

@@ -8,8 +8,10 @@ are in `docs/decisions/0004-moved-bases.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from hashlib import sha256
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -44,8 +46,9 @@ from patchq.core.plan import batch
 from patchq.core.text.lines import content, split_lines
 from patchq.gate.git import merges, records
 from patchq.gate.git.merges import line_hunks
+from patchq.gate.git.objects import BLOB, Leaf, mode_of, object_id
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline import history, taken_back
+from patchq.gate.pipeline import history
 from patchq.gate.pipeline.lines import (
     Lines,
     Touch,
@@ -59,6 +62,7 @@ from patchq.gate.pipeline.progress import EndedEarly, Resolved, Response
 from patchq.gate.report.schema import LANDED, STANDING, USABLE, Report
 
 _EXCERPT = 3
+_MOST_TOUCHING = 300
 
 
 class Move:
@@ -199,7 +203,7 @@ def refuse_known(response: Response, id: str, sha256: str) -> None:
     report = session.queue.load(id) or history.landed(session, id, sha256, target, tip)
     if report is None or report.target != target:
         return
-    if id == response.header.retries and taken_back.examine(session, report).state not in LANDED:
+    if id == response.header.retries and history.examine(session, report).state not in LANDED:
         return
     proposed = report.state == "proposed" and session.branches.tip(records.branch(report.id))
     if report.state == "held" or proposed:
@@ -224,7 +228,7 @@ def refuse_known(response: Response, id: str, sha256: str) -> None:
 def _refuse_delivered(response: Response, resolved: Resolved) -> None:
     session = response.session
     base, changes = resolved.base.commit, resolved.on_base
-    commit = history.delivery(session.repo, changes, base, response.tip)
+    commit = delivery(session.repo, changes, base, response.tip)
     if commit is None:
         return
     named = history.trailers(session.repo, commit)
@@ -236,6 +240,49 @@ def _refuse_delivered(response: Response, resolved: Resolved) -> None:
         session.repo, commit, response.tip
     ):
         raise EndedEarly("duplicate", duplicate_of=commit)
+
+
+def digest_of(changes: Iterable[FileChange]) -> str:
+    """Return the sha256 (hex) of changes.
+
+    It covers the paths, the blobs before, and the modes and blobs after.
+    """
+    sides: dict[str, tuple[str | None, Leaf | None]] = {}
+    for change in changes:
+        before = None if change.before is None else object_id(BLOB, change.before)
+        if change.renamed_from is not None:
+            sides[change.renamed_from], before = (before, None), None
+        after = change.after
+        leaf = None if after is None else (mode_of(change), object_id(BLOB, after))
+        sides[change.path] = before, leaf
+    return _digest(sides)
+
+
+def _digest(sides: Mapping[str, tuple[str | None, Leaf | None]]) -> str:
+    lines = (
+        f"{path}\0{was}\0{now and f'{now[0]:o} {now[1]}'}\n"
+        for path, (was, now) in sorted(sides.items())
+    )
+    return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def delivery(repo: Repository, changes: Sequence[FileChange], base: str, tip: str) -> str | None:
+    """Return the newest commit since the base that makes the same changes.
+
+    A batch's trailer says what its edits made on its own base, wherever it landed.
+    """
+    wanted = digest_of(changes)
+    for commit in islice(repo.touching(tip, base, changes[0].path), _MOST_TOUCHING):
+        parents = repo.parents(commit)
+        if f"sha256:{wanted}" in history.trailers(repo, commit).get("Patchq-Edits", ()):
+            return commit
+        made = repo.changes(parents[0], commit) if len(parents) == 1 else {}
+        sides = {path: (was and was[1], now) for path, (was, now) in made.items()}
+        if sides.keys() == {path for change in changes for path in change.paths} and (
+            _digest(sides) == wanted
+        ):
+            return commit
+    return None
 
 
 def _merged_otherwise(

@@ -4,27 +4,29 @@ The report tells of a batch as long as it is there, and up to what a person then
 Whoever needs to know more asks here: what reconciles reports with branches, fsck, the log without
 the queue, and those who meet a batch whose report the queue gave up, or an earlier delivery of its
 edits.  Nothing here writes.
+
+The report of a batch that landed stays as it is when a person reverts its commit, or moves the
+branch back: `examine` looks at the history first.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from hashlib import sha256
-from itertools import islice
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
 from patchq.core.model.names import suggestion
-from patchq.core.model.values import Base, Collision, FileChange, State
+from patchq.core.model.values import Base, Collision, State
 from patchq.core.text import unified
 from patchq.core.text.quote import clip, visible
 from patchq.gate.errors import ObjectDamaged, UsageError
 from patchq.gate.git import records
-from patchq.gate.git.merges import fork_of, line_hunks
-from patchq.gate.git.objects import BLOB, Leaf, mode_of, object_id
+from patchq.gate.git.merges import fork_of, line_hunks, merge
+from patchq.gate.git.objects import Leaf
 from patchq.gate.git.refs import ref_names
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import notes
@@ -34,6 +36,7 @@ from patchq.gate.pipeline.notes import Note
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report import document, message, secrecy
 from patchq.gate.report.schema import (
+    LANDED,
     NOTED,
     CommittedReport,
     Report,
@@ -43,15 +46,14 @@ from patchq.gate.report.schema import (
 
 _MOST_COMMITS = 1000
 _MOST_BASES = 64
-_MOST_TOUCHING = 300
 _LONGEST_UNKNOWN_ID = 200
+_REVERTS = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.MULTILINE)
 Changes = Mapping[str, tuple[Leaf | None, Leaf | None]]
 Walked = tuple[str, Mapping[str, Sequence[str]]]  # a commit and its trailers
 # Where a batch is found first, that tells its state; one that landed may have left such a ref.
 _STATES: Mapping[str, State] = {
     records.DISCARDED: "discarded",
     records.WAITING: "proposed",
-    records.BRANCHES: "proposed",
 }
 
 
@@ -116,12 +118,9 @@ def _trace(repo: Repository, id: str, landed: str | None, note: Note | None) -> 
         return Trace(id, decided or "applied", landed, note)
     for prefix, state in _STATES.items():
         commit = repo.ref_target(prefix + id)
-        if commit is None or repo.resolve_commit(commit) is None:
-            continue
-        if prefix == records.BRANCHES and id not in trailers(repo, commit).get("Patchq-Batch", []):
-            continue  # a person's own branch
-        later = decided if decided and state != "proposed" else state
-        return Trace(id, later, commit, note)
+        if commit and repo.resolve_commit(commit):
+            later = decided if decided and state != "proposed" else state
+            return Trace(id, later, commit, note)
     return None
 
 
@@ -319,6 +318,58 @@ def _observed(context: RepoContext, report: CommittedReport) -> Sighting:
     return Sighting("proposed")
 
 
+def examine(context: RepoContext, report: Report) -> Sighting:
+    """Return the state as `observe` does, also of a batch that landed.
+
+    It is reverted where a later commit reverts it, or where its commit has left the history (a
+    reset, a rebase) with all that it changed.  That takes a look at the history for each batch.
+    """
+    tip = context.branches.tip(report.target) if report.target else None
+    if report.state not in LANDED or not has_commit(report) or tip is None:
+        return observe(context, report)
+    repo = context.repo
+    if commit := landing(report, repo, tip):
+        by = undone_by(repo, commit, tip)
+        note = f"reverted by hand, commit {by[:12]}" if by else ""
+        return Sighting("reverted" if by else report.state, note)
+    gone = f"its commit {report.commit[:12]} is not in the history of {report.target} any more"
+    start = start_of(repo, report.id, report.commit) if repo.resolve_commit(report.commit) else None
+    roots = [repo.tree(oid).root for oid in (report.commit, tip, start) if oid]
+    # To revert it would change nothing.
+    if start and merge(repo, *roots).tree == roots[1]:
+        return Sighting("reverted", f"{gone}; `patchq retry {report.id}` decides on it again")
+    return Sighting(report.state, f"{gone}; what it changed may still be there")
+
+
+def undone_by(repo: Repository, commit: str, tip: str) -> str | None:
+    """Return the later commit that reverts this one, and was not reverted itself."""
+    void: set[str] = set()
+    for later in repo.commits(tip, commit, _MOST_COMMITS):
+        for reverted in () if later.oid in void else _REVERTS.findall(later.message):
+            if reverted == commit:
+                return later.oid
+            void.add(reverted)
+    return None
+
+
+def start_of(repo: Repository, id: str, commit: str) -> str | None:
+    """Return the parent of the batch's own commit; None where that holds more.
+
+    Commits that a person put on top are passed over.
+    """
+    for _ in range(_MOST_COMMITS):
+        named, parents = (
+            trailers(repo, commit).get("Patchq-Batch", []),
+            repo.parents(commit),
+        )
+        if len(parents) != 1 or len(named) > 1:
+            break
+        commit = parents[0]
+        if named == [id]:
+            return commit
+    return None
+
+
 def as_changed(context: RepoContext, report: CommittedReport, commit: str) -> dict[str, Any]:
     """Return the report's fields of a batch whose `commit` a person has changed."""
     repo, own = context.repo, report.commit
@@ -335,49 +386,6 @@ def as_changed(context: RepoContext, report: CommittedReport, commit: str) -> di
 
 
 # ---------------------------------------------------------------- deliveries and collisions
-
-
-def digest_of(changes: Iterable[FileChange]) -> str:
-    """Return the sha256 (hex) of changes.
-
-    It covers the paths, the blobs before, and the modes and blobs after.
-    """
-    sides: dict[str, tuple[str | None, Leaf | None]] = {}
-    for change in changes:
-        before = None if change.before is None else object_id(BLOB, change.before)
-        if change.renamed_from is not None:
-            sides[change.renamed_from], before = (before, None), None
-        after = change.after
-        leaf = None if after is None else (mode_of(change), object_id(BLOB, after))
-        sides[change.path] = before, leaf
-    return _digest(sides)
-
-
-def _digest(sides: Mapping[str, tuple[str | None, Leaf | None]]) -> str:
-    lines = (
-        f"{path}\0{was}\0{now and f'{now[0]:o} {now[1]}'}\n"
-        for path, (was, now) in sorted(sides.items())
-    )
-    return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def delivery(repo: Repository, changes: Sequence[FileChange], base: str, tip: str) -> str | None:
-    """Return the newest commit since the base that makes the same changes.
-
-    A batch's trailer says what its edits made on its own base, wherever it landed.
-    """
-    wanted = digest_of(changes)
-    for commit in islice(repo.touching(tip, base, changes[0].path), _MOST_TOUCHING):
-        parents = repo.parents(commit)
-        if f"sha256:{wanted}" in trailers(repo, commit).get("Patchq-Edits", ()):
-            return commit
-        made = repo.changes(parents[0], commit) if len(parents) == 1 else {}
-        sides = {path: (was and was[1], now) for path, (was, now) in made.items()}
-        if sides.keys() == {path for change in changes for path in change.paths} and (
-            _digest(sides) == wanted
-        ):
-            return commit
-    return None
 
 
 def touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:

@@ -431,7 +431,7 @@ def commit(decision: Decision, response: Response, resolved: Resolved) -> Decisi
         id=response.id,
         source=response.claim.source,
         base=resolved.base.commit,
-        digest=history.digest_of(resolved.on_base),
+        digest=carry.digest_of(resolved.on_base),
         summary=parsed.summary,
         corrections=resolved.corrections,
     )

@@ -17,7 +17,7 @@ from patchq.gate.errors import UsageError
 from patchq.gate.git import records
 from patchq.gate.land import overlaps, reports, worker
 from patchq.gate.land.elsewhere import catch_up
-from patchq.gate.pipeline import history, taken_back
+from patchq.gate.pipeline import history
 from patchq.gate.pipeline.session import Choice, Session, select
 from patchq.gate.report import document
 from patchq.gate.report.schema import LANDED, CommittedReport, Report, has_commit
@@ -134,7 +134,7 @@ def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[byt
         raise UsageError(f"the queue has lost the response of {id}", "send it again")
     if report.state in LANDED:
         session.branches.refresh()
-    now = taken_back.examine(session, report)
+    now = history.examine(session, report)
     state = now.state
     if state in LANDED:
         cure = now.note or f"to take it back first: patchq revert {id}"

@@ -20,7 +20,7 @@ from patchq.core.model.values import Problem, Source
 from patchq.gate.errors import CannotFollow, UsageError
 from patchq.gate.intake import commits
 from patchq.gate.land import reports, worker
-from patchq.gate.pipeline import history, notes, taken_back
+from patchq.gate.pipeline import history, notes
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
@@ -99,14 +99,14 @@ def _on_target(session: Session, report: CommittedReport) -> str:
     if commit is None:
         message = f"change {id} is not in the history of {target} any more"
         raise UsageError(message, f"to have it again: patchq retry {id}")
-    if undone := taken_back.undone_by(repo, commit, tip):
+    if undone := history.undone_by(repo, commit, tip):
         message = f"change {id} was reverted already, by commit {undone[:12]}"
         raise UsageError(message, f"to have it again: patchq retry {id}")
     return commit
 
 
 def _response(gate: Session, id: str, target: str, commit: str) -> bytes | Problem:
-    start = taken_back.start_of(gate.repo, id, commit)
+    start = history.start_of(gate.repo, id, commit)
     if start is None:
         return Problem(
             "conflict.base",

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from patchq.gate.errors import Fault, RepositoryFault, Unreachable, UsageError
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.refs import ref_names, ref_value
-from patchq.gate.pipeline import history, notes, taken_back
+from patchq.gate.pipeline import history, notes
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool, store
 from patchq.gate.queue.engine import StoreQueue, store_queue
@@ -242,7 +242,7 @@ def _commits(session: Session, known: list[Report]) -> Iterator[Finding]:
 
 
 def _gone(session: Session, report: Report) -> Iterator[Finding]:
-    now = taken_back.examine(session, report)
+    now = history.examine(session, report)
     if now.state == "reverted":
         message = f"its report says {report.state}, and {now.note}"
         yield Finding("commit.gone", "todo", message, f"patchq retry {report.id}", report.id)
