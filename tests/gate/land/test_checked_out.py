@@ -206,16 +206,3 @@ def test_g07_batch_for_a_busy_target_waits(repo: Path, doing: str) -> None:
     assert (told["state"], codes(told)) == ("applied", [])
     assert tip(repo) == told["commit"]
     assert status(repo) == ""
-
-
-def test_accept_on_a_busy_target_is_refused(repo: Path) -> None:
-    fork(repo)
-    run(repo, "review", x=EDIT)
-    stops(repo, "rebase", "side")
-    start = tip(repo)
-    done = patchq("accept", "x", cwd=repo, code=1)
-    assert "target.busy" in done.err
-    assert tip(repo) == start
-    git("rebase", "--abort", cwd=repo)
-    patchq("accept", "x", cwd=repo)
-    assert status(repo) == ""

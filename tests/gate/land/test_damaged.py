@@ -148,21 +148,6 @@ def test_damaged_tip_at_the_time_of_a_crash(repo: Path) -> None:
     assert len(git("log", "--format=%h", "main", cwd=repo).split()) == 3
 
 
-def test_accept_says_what_is_missing(repo: Path) -> None:
-    configure(repo, mode="review")
-    work(repo, bad=BAD)
-    git("checkout", "-q", "main", cwd=repo)
-    (repo / "b.txt").write_text("mine\n")
-    git("commit", "-qam", "Mine", cwd=repo)
-    git("checkout", "-q", "elsewhere", cwd=repo)
-    before = tip(repo)
-    place(repo, "main:lib/c.txt").unlink()
-    done = patchq("accept", "bad", cwd=repo, code=None)
-    assert done.code in (1, 3)
-    assert "repository.damaged" in done.out + done.err
-    assert tip(repo) == before
-
-
 @pytest.mark.parametrize("name", ["patchq/p", "patchq/p^{tree}", "patchq/p:lib"])
 def test_damaged_proposal_is_in_nobodys_way(repo: Path, name: str) -> None:
     configure(repo, mode="review")

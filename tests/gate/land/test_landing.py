@@ -99,33 +99,6 @@ def test_refs_and_reflog(repo: Path, way: str) -> None:
     assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
 
 
-@WAYS
-def test_report_says_what_was_done(repo: Path, way: str) -> None:
-    base = git("rev-parse", "main", cwd=repo)
-    told = land(repo, way)
-    assert list(told) == list(Report.__struct_fields__)
-    assert told["schema"] == "patchq.report/1"
-    assert told["state"] == ("applied" if way == "auto" else "accepted")
-    assert told["source"] == {
-        "name": "x.md",
-        "sha256": hashlib.sha256(RESPONSE.encode()).hexdigest(),
-        "bytes": len(RESPONSE.encode()),
-    }
-    assert (told["target"], told["branch"], told["duplicate_of"]) == ("main", None, None)
-    assert told["base"] == {"commit": base, "how": "tip"}
-    assert [(e["id"], e["op"], e["path"], e["state"]) for e in told["edits"]] == [
-        ("1", "replace", "a.txt", "applied"),
-        ("2", "delete", "b.txt", "applied"),
-        ("3", "create", "c.txt", "applied"),
-    ]
-    assert [e["at"] for e in told["edits"]] == [[8, 13], [16, 19], [22, 25]]
-    assert [e["lines"] for e in told["edits"]] == [[2, 2], [1, 1], None]
-    assert [e["match"] for e in told["edits"]] == ["exact", "exact", None]
-    assert told["diff"].count("diff --git") == 3
-    lines = RESPONSE.splitlines()
-    assert {lines[first - 1] for first, _ in (e["at"] for e in told["edits"])} == {"<<<<<<< SEARCH"}
-
-
 def test_message_of_the_front_matter_counts(repo: Path) -> None:
     message = r"Fix: two\n\nAt last.\nPatchq-Batch: y\nSigned-off-by: me"
     text = f'---\nmessage: "{message}"\n---\n{EDIT}'
@@ -143,15 +116,6 @@ def test_author_of_the_response_counts_only_if_asked_for(repo: Path) -> None:
     configure(repo, "mode: auto\ncommit: {author_from_response: true}\n")
     give(repo, "y", text.replace("two", "three").replace("2", "3"))
     assert git("log", "-1", "--format=%ae %ce", cwd=repo) == "eve@example.org ada@example.org"
-
-
-def test_a_mail_names_its_author(repo: Path) -> None:
-    mail = f"From {'0' * 40} Mon Sep 17 00:00:00 2001\nFrom: Eve <eve@example.org>\n"
-    mail += "Date: Mon, 1 Jan 2024 00:00:00 +0000\nSubject: [PATCH] Add n\n\nWhy.\n---\n"
-    mail += "--- /dev/null\n+++ b/n.txt\n@@ -0,0 +1 @@\n+n\n-- \n2.1\n"
-    configure(repo, "mode: auto\ncommit: {author_from_response: true}\n")
-    give(repo, "x", mail)
-    assert git("log", "-1", "--format=%ae %s", cwd=repo) == "eve@example.org Add n"
 
 
 def test_refusal_leaves_nothing(repo: Path) -> None:

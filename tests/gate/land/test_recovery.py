@@ -94,13 +94,6 @@ def batches(repo: Path, branch: str = TARGET) -> list[str]:
 # ---------------------------------------------------------------- applied
 
 
-def test_ref_that_did_not_move_moves_once(repo: Path) -> None:
-    die_before_the_move(repo)
-    told = recover(repo)
-    assert told["state"] == "applied"
-    assert batches(repo) == ["y", "x"]
-
-
 def test_reflog_lines_of_a_move_that_did_not_happen_prove_nothing(repo: Path) -> None:
     first, second = die_before_the_move(repo)
     base = git("rev-parse", TARGET, cwd=repo)
@@ -284,13 +277,3 @@ def test_held_batch_that_a_person_discards_meanwhile_does_not_land(repo: Path) -
     assert report(repo / ".patchq", "y")["state"] == "applied"
     assert batches(repo) == ["y"]
     assert list((repo / ".patchq/active").iterdir()) == []
-
-
-def test_recovery_can_die_and_be_repeated(repo: Path) -> None:
-    commit = die_after_the_move(repo)
-    for _ in range(3):
-        session = begin(repo)
-        session.queue.recover()
-        session.queue.close()
-    assert recover(repo)["commit"] == commit
-    assert batches(repo) == ["x"]

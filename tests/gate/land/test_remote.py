@@ -223,15 +223,6 @@ def test_what_the_remote_refuses_is_told_in_its_words(
         assert states(gate, "x") == ["applied"]
 
 
-def test_doctor_tries_it_out(gate: Path) -> None:
-    assert "which takes a push" in patchq("doctor", cwd=gate, code=None).out
-    git("config", "remote.origin.pushurl", "https://ann:s3cret@localhost:1/x.git", cwd=gate)
-    said = patchq("doctor", cwd=gate, code=1).out
-    assert "origin does not take what is pushed" in said
-    assert "s3cret" not in said
-    assert "on origin, auto mode" in patchq("status", cwd=gate).out
-
-
 def test_config_check_names_what_cannot_be(gate: Path) -> None:
     write_config(gate, "version: 1\nlanding:\n  remote: upstream\n")
     said = patchq("config", "check", cwd=gate, code=2).err

@@ -4,11 +4,9 @@ lands."""
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -106,31 +104,6 @@ def test_git_says_it_unless_patchq_does(
     assert ("gpgsig" in header(repo, "main")) is signed
 
 
-def test_ssh_keys_are_named_as_git_knows_them(repo: Path, ssh: str, home: Path) -> None:
-    agent = subprocess.run(
-        ["ssh-agent", "-s"], capture_output=True, text=True, check=True, timeout=60
-    ).stdout
-    found = dict(line.split(";")[0].split("=") for line in agent.splitlines() if "=" in line)
-    try:
-        os.environ["SSH_AUTH_SOCK"] = found["SSH_AUTH_SOCK"]
-        subprocess.run(["ssh-add", "-q", ssh], check=True, capture_output=True, timeout=60)
-        public = Path(f"{ssh}.pub").read_text().strip()
-        Path(ssh).unlink()
-        for number, key in enumerate((public, f"key::{public}", f"{ssh}.pub", None)):
-            if key is None:
-                git("config", "--global", "--unset", "user.signingKey", cwd=home)
-                configure(home, "gpg.ssh.defaultKeyCommand", "ssh-add -L")
-            else:
-                configure(home, "user.signingKey", key)
-            line = TEXT.split("\n")[number]
-            send(repo, 0, **{f"x{number}": block("a.txt", f"{line}\n", f"{line}!\n")})
-            assert state(repo, f"x{number}") == ("applied", [])
-            verified(repo)
-    finally:
-        os.environ.pop("SSH_AUTH_SOCK", None)
-        os.kill(int(found["SSH_AGENT_PID"]), 15)
-
-
 # ---------------------------------------------------------------- a key that cannot sign
 
 
@@ -216,15 +189,3 @@ def _moved(repo: Path) -> str:
     """A commit of a person's on the target, which proposals then have to follow."""
     tree = git("rev-parse", "main^{tree}", cwd=repo)
     return git("commit-tree", "-p", "main", "-m", "By hand", tree, cwd=repo)
-
-
-def test_doctor_says_how_it_is_done(repo: Path, home: Path) -> None:
-    def found() -> dict[str, Any]:
-        findings = json.loads(patchq("--json", "doctor", cwd=repo, code=None).out)["findings"]
-        return next(finding for finding in findings if finding["what"] == "git.signing")
-
-    assert found()["message"] == "commits are not signed"
-    with signing("ssh", home):
-        assert found()["message"] == "commits are signed"
-        write_config(repo, AUTO + "target: main\ncommit: {sign: false}\n")
-        assert found()["message"] == "commits are not signed"

@@ -11,7 +11,7 @@ import pytest
 
 from patchq.gate.hooks.sandbox import NO_SANDBOX
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 from tests.helpers.stepping import die
 
 IDS = [f"p{number}" for number in range(8)]
@@ -202,15 +202,6 @@ def test_an_acceptance_is_of_what_was_seen(
     patchq("run", cwd=repo)
     assert states(repo) == {id: state if id == "p3" else "accepted" for id in IDS}
     assert marks(repo) == []
-
-
-def test_what_has_boarded_is_listed_and_not_rebuilt(repo: Path) -> None:
-    boarded(repo)
-    before = tip(repo, "patchq/p1")
-    assert "Accepted (8)" in patchq("status", cwd=repo).out
-    listed = patchq("--json", "status", "--state", "boarded", cwd=repo).json()
-    assert listed["counts"]["accepted"] == 8
-    assert report(repo / ".patchq", "p1")["boarded"]["commit"] == before
 
 
 def test_death_at_any_step_is_put_right(repo: Path) -> None:

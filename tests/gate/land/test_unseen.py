@@ -133,34 +133,3 @@ def test_a_file_that_cannot_be_replaced_holds_its_batch(repo: Path) -> None:
     patchq("run", cwd=repo)
     assert report(repo / ".patchq", "x")["state"] == "applied"
     assert git("status", "--porcelain", cwd=linked) == ""
-    before = tip(repo)
-    write_config(repo, "version: 1\ntarget: main\nmode: review\n")
-    drop(repo / ".patchq", {"z.md": block("a.txt", "three\n", "3\n")})
-    patchq("run", cwd=repo)
-    for words in ("revert x", "accept z"):
-        command = f"{mount} && exec {run.removesuffix('run')}{words}"
-        done = subprocess.run([*alone, command], capture_output=True, text=True, timeout=120)
-        assert (done.returncode, "worktree.unseen" in done.stdout + done.stderr) == (1, True)
-        assert tip(repo) == before
-        assert git("status", "--porcelain", cwd=linked) == ""
-    assert patchq("--json", "status", cwd=repo).json()["held"] == []
-    patchq("revert", "x", cwd=repo)
-    assert (linked / "a.txt").read_text() == FILES["a.txt"]
-
-
-def look(repo: Path, *, code: int) -> dict[str, Any]:
-    """What `doctor` says of the work trees."""
-    findings = patchq("--json", "doctor", cwd=repo, code=code).json()["findings"]
-    (found,) = [found for found in findings if found["what"] == "repository.worktrees"]
-    return dict(found)
-
-
-def test_doctor_names_it(repo: Path) -> None:
-    assert look(repo, code=0)["level"] == "ok"
-    linked = repo.parent / "linked"
-    hide(linked)
-    found = look(repo, code=1)
-    assert found["level"] == "todo"
-    assert str(linked) in found["message"]
-    assert "git worktree prune" in found["cure"]
-    patchq("doctor", "--before-start", cwd=repo)

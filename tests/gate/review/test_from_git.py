@@ -129,17 +129,6 @@ def test_what_waits_lands_where_its_branch_does_not_have_to_move(repo: Path) -> 
     }  # fmt: skip
 
 
-def test_what_a_hook_would_change_does_not_land_without_its_response(repo: Path) -> None:
-    commit_files(repo, {".patchq.yaml": CONFIG.format("review")})
-    batch(repo, "a", "a.txt")
-    lose_the_queue(repo)
-    hook = "{id: stamp, stage: pre-commit, unconfined: true, fixes: true, run: 'echo 1 > a.txt'}"
-    (repo / ".git/patchq.yaml").write_text(f"{CONFIG.format('review')}hooks: [{hook}]\n")
-    patchq("init", cwd=repo)
-    refused = patchq("accept", "a", cwd=repo, code=1)
-    assert "the hook stamp would change a.txt" in refused.err
-
-
 def notes_say_who_when_and_why(repo: Path, reports: dict[str, dict[str, Any]]) -> None:
     notes = {
         id: git("notes", "--ref=patchq", "show", told["commit"], cwd=repo).splitlines()

@@ -59,15 +59,6 @@ def with_a_resolution(repo: Path, work: Path) -> None:
     resolved(work, text(_3="both", _9="ours", _20="theirs"))
 
 
-def with_more_in_the_merge(repo: Path, work: Path) -> None:
-    commit_files(work, {"a.txt": text(_3="ours")}, "Write three")
-    commit_files(repo, {"c.txt": "c\n"})
-    merge(work, "--no-commit", "main")
-    (work / "b.txt").write_text("beside the merge\n")
-    git("add", "b.txt", cwd=work)
-    git("commit", "-q", "--no-edit", cwd=work)
-
-
 def twice(repo: Path, work: Path) -> None:
     with_a_resolution(repo, work)
     commit_files(work, {"b.txt": "b\nours\n"}, "Write b")
@@ -77,24 +68,6 @@ def twice(repo: Path, work: Path) -> None:
     commit_files(work, {"d.txt": "d\n"}, "Write d")
 
 
-def from_the_other_side(repo: Path, work: Path) -> None:
-    """The merge's first parent is the target's commit."""
-    commit_files(work, {"a.txt": text(_3="ours")}, "Write three")
-    commit_files(repo, {"a.txt": text(_20="theirs")})
-    git("checkout", "-q", "-b", "turned", "main", cwd=work)
-    merge(work, "work")
-    git("branch", "-q", "-f", "work", "turned", cwd=work)
-    git("checkout", "-q", "work", cwd=work)
-
-
-def with_its_own_line_made_there_too(repo: Path, work: Path) -> None:
-    """The target has one of the work's two changes already."""
-    commit_files(work, {"a.txt": text(_3="ours")}, "Write three")
-    commit_files(work, {"a.txt": text(_3="ours", _25="ours")}, "Write more")
-    commit_files(repo, {"a.txt": text(_3="ours", _20="theirs")})
-    merge(work)
-
-
 def that_takes_back(repo: Path, work: Path) -> None:
     """Who resolves to their own side takes back what the target wrote, and says so."""
     commit_files(work, {"a.txt": text(_3="ours")}, "Write three")
@@ -102,10 +75,7 @@ def that_takes_back(repo: Path, work: Path) -> None:
     merge(work, "-X", "ours", "main")
 
 
-MERGED = (
-    clean, with_a_resolution, with_more_in_the_merge, twice, from_the_other_side,
-    with_its_own_line_made_there_too, that_takes_back,
-)  # fmt: skip
+MERGED = (clean, with_a_resolution, twice, that_takes_back)
 Made = Callable[[Path, Path], None]
 
 
@@ -135,21 +105,6 @@ def another_branch(repo: Path, work: Path) -> None:
     merge(work, "other")
 
 
-def a_target_that_is_ahead(repo: Path, work: Path) -> None:
-    """What was merged is the target of somewhere else, which has more than the one here."""
-    commit_files(work, {"a.txt": text(_3="ours")})
-    commit_files(repo, {"a.txt": text(_20="theirs")})
-    merge(work)
-    git("reset", "-q", "--hard", "HEAD~1", cwd=repo)
-
-
-def two_at_once(repo: Path, work: Path) -> None:
-    another_branch(repo, work)
-    git("reset", "-q", "--hard", "HEAD~1", cwd=work)
-    commit_files(repo, {"b.txt": "theirs\n"})
-    merge(work, "main", "other")
-
-
 def each_other(repo: Path, work: Path) -> None:
     """Both have merged what the other one was."""
     commit_files(work, {"a.txt": text(_3="ours")})
@@ -161,8 +116,6 @@ def each_other(repo: Path, work: Path) -> None:
 
 WRONG = {
     "another branch": (another_branch, (), "of what"),
-    "a target that is ahead": (a_target_that_is_ahead, (), "of what"),
-    "two at once": (two_at_once, (), "of what"),
     "each other": (each_other, (), "2 commits to begin from"),
     "a series": (clean, ("--series",), "has no place in a series"),
     "from before the merge": (clean, ("--range", "main~2..work"), "of what"),

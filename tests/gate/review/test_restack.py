@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import time
@@ -14,7 +13,7 @@ import pytest
 from tests.gate.review.beside import NUMBERED, TEXT, in_review_mode, moved, sound, told
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.ending import running
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
+from tests.helpers.gitrepo import commit_files, git, tip, write_config
 from tests.helpers.stepping import die
 from tests.helpers.stores import sql
 
@@ -193,15 +192,6 @@ def test_what_was_taken_back_does_not_land_with_a_proposal(repo: Path, noticed: 
     assert tip(repo, "main^") == first
 
 
-def test_accept_of_what_is_there_already_says_so(repo: Path) -> None:
-    run(repo, x=change(5, 5))
-    more = TEXT.replace("line 5\n", "LINE 5\n").replace("line 15\n", "more\n")
-    commit_files(repo, {"a.txt": more})
-    done = patchq("accept", "x", cwd=repo, code=1)
-    assert "all that x changes is on main already" in done.err
-    assert "patchq discard x" in done.err
-
-
 def test_branch_that_is_checked_out_stays(repo: Path) -> None:
     run(repo, x=change(5, 5))
     git("worktree", "add", "-q", "../look", "patchq/x", cwd=repo)
@@ -318,51 +308,3 @@ def test_what_is_discarded_while_the_hooks_of_accept_run_does_not_land(repo: Pat
 
 
 # ---------------------------------------------------------------- what `status` shows
-
-
-def test_status_shows_the_graph(repo: Path) -> None:
-    run(repo, x=change(5, 5), y=change(5, 6), z=change(12, 12))
-    drop(repo / ".patchq", {"h.md": "---\ndepends_on: [z, nobody]\n---\n" + change(1, 1)})
-    patchq("run", cwd=repo)
-    lines = re.sub(r"  \d+s", "  0s", patchq("status", cwd=repo).out).splitlines()
-    minus, times = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
-    assert lines[-6:] == [
-        "For you (3)",
-        f"  x  medium  +1 {minus}1  0s  of-x  not run  Edit a.txt  {times}1",
-        f"  y  medium  +2 {minus}2  0s  of-y  not run  Edit a.txt  {times}1",
-        f"  z  low  +1 {minus}1  0s  of-z  not run  Edit a.txt",
-        "Held (1)",
-        "  h  waits for z, nobody (unknown)  0s",
-    ]
-    shown = patchq("--json", "status", cwd=repo).json()
-    (held,) = shown["held"]
-    assert held["needs"] == [
-        {"id": "z", "state": "proposed"}, {"id": "nobody", "state": None},
-    ]  # fmt: skip
-    x, _, z = shown["waiting"]
-    assert [(c["edit"], c["batch"], c["agent"], c["lines"]) for c in x["collides"]] == [
-        ("1", "y", "of-y", [5, 6])
-    ]
-    assert (z["collides"], z["waited_for_by"], z["needs_retry"]) == ([], ["h"], None)
-    patchq("accept", "x", cwd=repo)
-    after = patchq("--json", "status", cwd=repo).json()
-    assert [(w["id"], w["needs_retry"] is not None) for w in after["waiting"]] == [
-        ("y", True), ("z", False),
-    ]  # fmt: skip
-    assert after["waiting"][0]["collides"] == []
-    assert "  does not follow its target" in patchq("status", cwd=repo).out
-
-
-def test_a_person_who_accepts_what_no_longer_fits_is_offered_the_person_s_commands(
-    tmp_path: Path,
-) -> None:
-    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\nthree\nfour\n"})
-    patchq("init", cwd=repo)
-    drop(repo / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
-    patchq("run", cwd=repo)
-    commit_files(repo, {"a.txt": "one\ntwo\n3\nfour\n"})
-    said = patchq("accept", "x", cwd=repo, code=1).err
-    assert "conflict.base" in said
-    assert "`patchq retry x` decides on its response anew" in said
-    assert "its agent is to read the files again" in said
-    assert patchq("retry", "x", cwd=repo).out.startswith("proposed   x-2 ")

@@ -101,15 +101,6 @@ def test_what_a_batch_did_is_taken_back(repo: Path, text: str) -> None:
     assert "reverted by `revert-x`" in (repo / ".patchq/done/x.report.md").read_text()
 
 
-def test_later_batches_on_the_same_file_stay(repo: Path) -> None:
-    land(repo, "x", block("a.txt", "line 10\n", "LINE 10\n"))
-    land(repo, "y", block("a.txt", "line 2\n", "a\nb\nc\n"))
-    land(repo, "z", block("a.txt", "line 19\n", "LINE 19\n"))
-    patchq("revert", "x", cwd=repo)
-    text = LINES.replace("line 2\n", "a\nb\nc\n").replace("line 19\n", "LINE 19\n")
-    assert (repo / "a.txt").read_text() == text
-
-
 def test_what_was_changed_since_is_refused(repo: Path) -> None:
     land(repo, "x", block("a.txt", "line 10\n", "LINE 10\n"))
     later = land(repo, "y", block("a.txt", "LINE 10\n", "Line Ten\n"))
@@ -145,16 +136,6 @@ def test_what_has_not_landed_is_not_reverted(repo: Path) -> None:
     assert "y has not landed: it is rejected" in said["y"]
     assert "z has not landed: it is duplicate" in said["z"]
     assert "no change nobody" in said["nobody"]
-
-
-def test_dirty_files_are_not_touched(repo: Path) -> None:
-    commit = land(repo, "x", BATCHES["an edit"])
-    (repo / "a.txt").write_text("mine\n")
-    done = patchq("revert", "x", cwd=repo, code=1)
-    assert done.err.startswith("patchq: worktree.dirty: ")
-    assert (tip(repo), (repo / "a.txt").read_text()) == (commit, "mine\n")
-    git("checkout", "-q", "a.txt", cwd=repo)
-    patchq("revert", "x", cwd=repo)
 
 
 BY_HAND = {"binary": b"\0\1\2", "latin-1": b"caf\xe9\n", "other line ends": b"one\r\ntwo\n"}

@@ -117,15 +117,6 @@ def outcome(changes: Mapping[str, Any]) -> Outcome:
     return replace(PLAIN, **changes)
 
 
-def test_the_gravest_reason_comes_first_and_batches_sort_by_them() -> None:
-    found = [risk(to_json(outcome(changes)), behind) for changes, behind, _, _ in TABLE]
-    for one in found:
-        levels = [("low", "medium", "high").index(reason.level) for reason in one.reasons]
-        assert levels == sorted(levels, reverse=True)
-    ordered = [one.level for one in sorted(found, key=lambda one: one.order)]
-    assert ordered == sorted(ordered, key=["low", "medium", "high"].index)
-
-
 def test_every_code_that_may_warn_has_a_reason_and_nothing_in_it_acts_on_a_terminal() -> None:
     for code in CODES:
         text = " ".join(

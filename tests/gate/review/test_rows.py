@@ -115,13 +115,6 @@ def test_texts_are_safe_to_show(
     assert file.binary == (texts == [])
 
 
-def test_a_missing_line_end_is_told() -> None:
-    (row,) = shown("a\n", "a", ("1", (1, 1))).rows
-    assert row.old is not None
-    assert row.new is not None
-    assert (row.kind, row.old.ended, row.new.ended) == ("changed", True, False)
-
-
 def test_files_in_order_with_what_became_of_them() -> None:
     changes = [
         FileChange("z.py", None, b"new\n"),

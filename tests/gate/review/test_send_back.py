@@ -25,7 +25,7 @@ from patchq.gate.review.accept import Accept
 from patchq.gate.review.decide import Discard
 from patchq.gate.review.send_back import DraftComment, SendBack, read_comments
 from patchq.gate.service.check import fsck
-from tests.helpers.command import block, patchq
+from tests.helpers.command import block
 from tests.helpers.gitrepo import commit_files, git, make_repo
 from tests.helpers.outcomes import EVIL
 from tests.helpers.sessions import opened
@@ -322,14 +322,3 @@ def test_a_comment_is_text_wherever_it_stands(desk: Desk) -> None:
     (note,) = notes.each(desk.session)
     assert commented(note) == words
     assert not set(git("notes", "--ref=patchq", "show", note.commit, cwd=desk.repo)) & set("\x1b\0")
-
-
-def test_from_the_command_line(desk: Desk) -> None:
-    desk.feed(x=change(10))
-    (desk.repo / "said.txt").write_text("a.txt:10: say why")
-    words = ("send-back", "x", "-m", "In short.", "--comments")
-    assert patchq(*words, "said.txt", cwd=desk.repo).out == "sent back  x  to agent  2 comments\n"
-    told = patchq("--json", *words, "-", cwd=desk.repo, stdin="edit 1: and why\n").json()
-    assert len(told["review"]["comments"]) == 3
-    for wrong in (("send-back", "x"), ("send-back", "nobody", "-m", "x"), (*words, "no.txt")):
-        assert patchq(*wrong, cwd=desk.repo, code=2).err.startswith("patchq: ")

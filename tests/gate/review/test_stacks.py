@@ -208,17 +208,6 @@ def test_the_top_merged_by_hand_takes_those_below(two: Path, how: str) -> None:
     assert patchq("fsck", cwd=two).code == 0
 
 
-def test_the_stack_is_told(two: Path) -> None:
-    send(two, "0", says("line 9", "nine"), "b")
-    shown = patchq("--json", "status", cwd=two).json()["waiting"]
-    assert [(one["id"], one["carries"]) for one in shown] == [("a", ["b"]), ("b", ["0"]), ("0", [])]
-    assert [one["stands_on"] and one["stands_on"]["batch"] for one in shown] == [None, "a", "b"]
-    out = patchq("status", cwd=two).out
-    assert "  on top of a" in out
-    assert f"on top of  a, at {tip(two, 'patchq/a')[:12]}" in patchq("show", "b", cwd=two).out
-    assert "It is on top of change `a`" in (two / ".patchq/done/b.report.md").read_text()
-
-
 # ---------------------------------------------------------------- crashes between the steps
 
 
@@ -260,11 +249,3 @@ def test_hooks_judge_the_end_of_a_stack(
     done = patchq("accept", "--stack", "b", cwd=two, code=None)
     assert refused in done.err
     assert states(two, "a", "b") == after
-
-
-def test_uncommitted_changes_of_any_of_them_are_in_the_way(two: Path) -> None:
-    (two / "a.txt").write_text("mine\n")
-    refused = patchq("accept", "--stack", "b", cwd=two, code=1)
-    assert "worktree.dirty" in refused.err
-    assert "b is on top of a, which was left out" in refused.err
-    assert states(two, "a", "b") == ["proposed", "proposed"]

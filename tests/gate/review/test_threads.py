@@ -6,7 +6,6 @@ import pytest
 
 from patchq.gate.errors import UsageError
 from patchq.gate.git import records
-from patchq.gate.pipeline import notes
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
 from patchq.gate.review.decide import Discard
@@ -58,15 +57,6 @@ def test_what_is_not_resolved_goes_along(desk: Desk) -> None:
     assert "Not yet" in to_markdown(last)
 
 
-def test_a_round_without_a_request_keeps_the_threads(desk: Desk) -> None:
-    desk.feed(x=change(10))
-    desk.ask("x", "b.txt:3: here, too\n")
-    desk.feed(y=f"---\nretries: x\n---\n{line(10, 'y')}")
-    desk.feed(z=f"---\nretries: y\n---\n{line(10, 'z')}")
-    assert threads_of(desk.told("z")) == {"c1": ("open", [])}
-    assert desk.ask("z", "").retry.prompt, "the open thread is request enough"
-
-
 def test_the_lines_of_a_comment_whose_place_is_gone_are_quoted(desk: Desk) -> None:
     desk.feed(x=change(10))
     desk.ask("x", "a.txt:10: why?\n")
@@ -75,16 +65,6 @@ def test_the_lines_of_a_comment_whose_place_is_gone_are_quoted(desk: Desk) -> No
     assert review
     (comment,) = review.comments
     assert (comment.path, comment.line, comment.quote) == ("a.txt", None, "LINE 10\n")
-
-
-def test_resolving_all_ends_the_request(desk: Desk) -> None:
-    desk.feed(x=change(10))
-    desk.ask("x", "why?\n")
-    Discuss("x", "c1", "", "Ann", resolves=True).carry_out(desk.session)
-    report = desk.told("x")
-    assert (report.retry.prompt, [p.code for p in report.problems]) == (None, [])
-    (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
-    assert notes.agrees(note, report)
 
 
 @pytest.mark.parametrize(
