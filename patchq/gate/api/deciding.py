@@ -52,7 +52,9 @@ def foresee(session: Session, data: bytes, name: str, *, corrects: bool) -> Repo
     with suppress(Unreachable):  # then it would be held for that
         session.branches.refresh(within=session.config.landing.poll_seconds)
     decision = _preview(session, unread(session, data, name))
-    return overlaps.foreseen(decision, session).report()
+    with session.repo.buffer.tentative():
+        (decision,) = overlaps.warned([decision], session)
+    return decision.report()
 
 
 def _preview(session: Session, claim: Claim, choice: Choice | None = None) -> Decision:

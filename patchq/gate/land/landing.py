@@ -334,10 +334,6 @@ def _push_again(claims: Sequence[Claim], session: Session) -> None:
 
 
 def _is_rooted(report: CommittedReport, session: Session, tips: Tips) -> bool:
-    """Return True if the parent of the intended commit is on its target.
-
-    In a stack, it has to be the tip of the proposal below.
-    """
     below = report.stands_on
     tip = tips.of(records.branch(below.batch) if below else report.target)
     (parent, *_) = session.repo.parents(report.commit)

@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.values import Collision, EditOutcome, Problem
+from patchq.core.model.values import Collision, EditOutcome, FileChange, Problem
 from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks
@@ -109,18 +109,27 @@ def text(repo: Repository, blob: str | None) -> bytes:
     return repo.raw(blob) if blob else b""
 
 
-def decided(decision: Decision, repo: Repository) -> Change:
-    """Return the change that a decision is once it has landed."""
-    return Change(
-        decision.id,
-        decision.target,
-        decision.header.agent,
-        decision.commit,
-        decision.base_commit,
-        decision.edits,
-        changed_files(repo, decision.commit),
-        on=decision.on,
-    )
+def _change_of(decision: Decision, repo: Repository) -> Change | None:
+    """Return the change of a proposal, or of a dry run that would land; its texts are kept."""
+    if decision.state == "proposed" and decision.commit:
+        files = changed_files(repo, decision.commit)
+    elif decision.choice.dry_run and decision.changes and decision.state != "rejected":
+        files = _kept_files(repo, decision.changes)
+    else:
+        return None
+    agent, base, on = decision.header.agent, decision.base_commit, decision.on
+    id, target, commit = decision.id, decision.target, decision.commit
+    return Change(id, target, agent, commit, base, decision.edits, files, on=on)
+
+
+def _kept_files(repo: Repository, changes: Sequence[FileChange]) -> dict[str, Blobs]:
+    files: dict[str, Blobs] = {}
+    for change in changes:
+        before = None if change.before is None else repo.keep_blob(change.before)
+        if change.renamed_from is not None:
+            files[change.renamed_from], before = (before, None), None
+        files[change.path] = before, None if change.after is None else repo.keep_blob(change.after)
+    return files
 
 
 def reported(report: Report, commit: str, repo: Repository) -> Change | None:
@@ -253,12 +262,12 @@ def warned(decisions: Sequence[Decision], session: Session) -> list[Decision]:
     """Return the decisions, each that proposes with a warning for each overlap."""
     group, gone, made = Board(), set[str](), list[Decision]()
     for decision in decisions:
-        if decision.state == "proposed" and decision.commit:
-            group.add(decided(decision, session.repo))
+        if own := _change_of(decision, session.repo):
+            group.add(own)
             gone.update(depends.replaced(session, decision.id, decision.header))
     waits = board(session) if group else Board()
     for decision in decisions:
-        if own := group.get(decision.id) if decision.state == "proposed" else None:
+        if own := group.get(decision.id):
             others = {id: waits[id] for id in waits.beside(own) - gone - group.keys()}
             others |= {id: group[id] for id in group.beside(own)}
             kept = [p for p in decision.problems if p.code != PENDING_CONFLICT]
@@ -405,28 +414,3 @@ def named(problems: Iterable[Problem | ProblemEntry]) -> Named:
     """Return the batches that a report with these problems names, in its order."""
     others = [p.conflicts_with for p in problems if p.code == PENDING_CONFLICT]
     return {other.batch: other.commit for other in others if other and other.batch}
-
-
-def foreseen(decision: Decision, session: Session) -> Decision:
-    """Return the decision of a dry run with warnings of its overlaps."""
-    if decision.state == "rejected" or not decision.changes:
-        return decision
-    repo = session.repo
-    gone = {decision.id, *depends.replaced(session, decision.id, decision.header)}
-    with repo.buffer.tentative():
-        own, waits = _tried(decision, repo), board(session)
-        others = {id: waits[id] for id in waits.beside(own) - gone}
-        found = warnings_for(repo, own, others)
-    return replace(decision, problems=(*decision.problems, *found))
-
-
-def _tried(decision: Decision, repo: Repository) -> Change:
-    """Return the change that the decision would be; its texts are kept in memory."""
-    files: dict[str, Blobs] = {}
-    for change in decision.changes:
-        before = None if change.before is None else repo.keep_blob(change.before)
-        if change.renamed_from is not None:
-            files[change.renamed_from], before = (before, None), None
-        files[change.path] = before, None if change.after is None else repo.keep_blob(change.after)
-    agent, base, edits = decision.header.agent, decision.base_commit, decision.edits
-    return Change(decision.id, decision.target, agent, "", base, edits, files, on=decision.on)

@@ -406,7 +406,6 @@ class Search:
         return trial
 
     def _input(self, size: int) -> HookInput:
-        """Return what the hooks see of a prefix; if that is empty, of the target itself."""
         whole = hook_input(self.chain[: size or None], self.session, self._lock)
         if size:
             return whole
@@ -428,7 +427,6 @@ class Search:
         )
 
     def _check_target(self) -> None:
-        """Raise `TargetRed` if the hooks refuse the tree that the chain is built on."""
         (trial,) = self._asked([0])
         if not trial.problems or not (trial := self._asked_again(trial)).problems:
             return
@@ -439,7 +437,6 @@ class Search:
         )
 
     def _with_runs(self, start: int, trial: Trial, flaky: Collection[str] = ()) -> list[Decision]:
-        """Return the members from `start` to the trial's end, with its runs."""
         runs = [replace(run, flaky=run.id in flaky) for run in trial.runs]
         members = self.chain[start : trial.size]
         ids = [one.id for one in self.chain[: trial.size]]
@@ -455,7 +452,6 @@ class Search:
         ]
 
     def _refused(self, at: int, trial: Trial) -> Decision:
-        """Return the member at the trial's end, refused for what the hooks say."""
         decision = replace(self.chain[at], hooks=(*self.chain[at].hooks, *trial.runs))
         if trial.damage:
             return decision.damaged(trial.damage)

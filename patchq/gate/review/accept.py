@@ -98,13 +98,10 @@ class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
         if last and self.seen.get(last.id) not in (None, branch):
             return Decided(last, (decide.unseen(last.id),))  # its history has those below it
         below = depends.under(session, last) if last else depends.Stack()
-        for one in reversed(below.below):
-            if last and waits_for_its_agent(one.report):
-                asked = f"a person asked for changes of {one.id}, which it is on top of"
-                hint = f"`patchq accept {one.id}` lands that one as it is, if you want it so"
-                return Decided(
-                    last, (Problem("review.changes", f"{asked}, and no answer has come", hint),)
-                )
+        asked = [one.id for one in below.below if waits_for_its_agent(one.report)]
+        if last and asked:
+            message = f"a person asked for changes of {asked[-1]}, which it is on top of"
+            return Decided(last, (Problem("review.changes", message),))
         order = list(dict.fromkeys((*reversed(below.ids), *lower_first(session, self.ids))))
         boards, done = self._board(session, order)
         waits = self.wait or session.serves  # in a cluster the command outlives its worker
@@ -147,7 +144,6 @@ class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
         return boards, refused
 
     def _marked(self, session: Session, at: float, report: Report) -> Report | None:
-        """Return the report of a proposal with its acceptance, once its mark is there."""
         id, who = report.id, session.identity()
         branch = session.branches.tip(records.branch(id))
         if report.state != "proposed" or branch is None:
@@ -191,7 +187,6 @@ def _only_whole(session: Session, report: CommittedReport) -> Problem:
 def _with_choice(
     report: Report, before: Sequence[EditOutcome], after: Sequence[EditOutcome]
 ) -> Decided:
-    """Return the proposal, with edits that the choice brings back or takes along."""
     back, along = brought_back(before, after), taken_along(before, after)
     return Decided(report, back=tuple(back), along=tuple(along))
 
@@ -199,7 +194,6 @@ def _with_choice(
 def _landed(
     session: Session, boards: Mapping[str, Decided], watch: Watch, fail_fast: bool
 ) -> dict[str, Decided]:
-    """Land the train of these, or wait until another process did; return what ended."""
     target = next(iter(boards.values())).report.target or ""
     while (ended := run(session, target, boards, watch, fail_fast=fail_fast)) is None:
         session.pulse()
@@ -220,9 +214,8 @@ def elsewhere(session: Session, id: str) -> Decided | None:
         return Decided(report)
     from_hooks = [one for one in report.problems if one.code.startswith("hook.")]
     why = tuple(Problem(one.code, one.message, one.hint) for one in from_hooks)
-    over, taken = decide.decided_already(id, report.state), report.state == "proposed"
-    message = f"{id} was left out of its train, or taken back" if taken else over.message
-    return Decided(report, why or (Problem(over.code, message, over.hint),))
+    over = decide.decided_already(id, report.state)
+    return Decided(report, why or (Problem(over.code, over.message, over.hint),))
 
 
 def resume(session: Session, watch: Watch = unwatched) -> list[Decided]:
@@ -363,7 +356,6 @@ class Train:
     def _member(
         self, report: CommittedReport, tips: Tips, before: Sequence[str]
     ) -> Member | tuple[Problem, ...]:
-        """Return the proposal as the chain's next member, or the problems with it."""
         session, id, target = self.session, report.id, report.target
         tip, branch = tips.of(target), session.branches.tip(records.branch(id))
         seen = session.repo.ref_target(records.BOARDED + id)

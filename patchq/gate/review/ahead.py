@@ -116,7 +116,6 @@ def _work(context: RepoContext, tip: str, at: Checkout | str) -> Iterator[Work]:
 
 
 def _uncommitted(at: Checkout, base: str, most: int) -> dict[str, Blobs]:
-    """Return the uncommitted files of a work tree, but for large ones."""
     options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
     repo, found = at.repo, dict[str, Blobs]()
     tree = repo.tree(base).root
@@ -135,7 +134,6 @@ def _uncommitted(at: Checkout, base: str, most: int) -> dict[str, Blobs]:
 
 
 def _overlaps(repo: Repository, work: Work, others: Sequence[Change]) -> Iterator[dict[str, Any]]:
-    """Yield the overlaps of the work with others, but for equal changes."""
     for other in others:
         if other.id == work.proposed:
             continue

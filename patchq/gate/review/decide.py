@@ -129,9 +129,7 @@ def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[byt
     The choice leaves out the edits `without` and what needs them.  Raises `UsageError` for a batch
     that landed or goes on by itself, and where the queue has lost the response.
     """
-    report, origin = from_git.find(session, id)
-    if origin:
-        raise UsageError(f"the queue has lost the response of {id}", "send it again")
+    report, _ = from_git.find(session, id)
     if report.state in LANDED:
         session.branches.refresh()
     now = history.examine(session, report)

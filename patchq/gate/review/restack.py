@@ -302,7 +302,6 @@ def _on_new_ground(decision: Decision, session: Session) -> Decision:
 
 
 def _made_again(report: Report, decision: Decision, commit: str) -> Report:
-    """Return the report on the rebuilt batch, with the outcome of its delivery."""
     again = decision.report()
     new = {run.id for run in again.hooks}
     codes = {problem.code for problem in again.problems}
@@ -409,7 +408,6 @@ def _knows(report: Report, footing: Stack) -> bool:
 
 
 def _place(report: Report, footing: Stack) -> str:
-    """Return the branch that the proposal is to stand on."""
     return records.branch(footing.on) if footing.on else report.target or ""
 
 

@@ -114,10 +114,7 @@ def _response(gate: Session, id: str, target: str, commit: str) -> bytes | Probl
             f"take it back with git: git revert {commit[:12]}",
         )
     title = subject(gate.repo.message(commit))
-    again = title.removeprefix('Revert "')
-    # As git says it; what was taken back once comes back.
-    title = f'Reapply "{again}' if again != title else f'Revert "{title}"'
-    message = f"{title}\n\nThis reverts commit {commit}.\nIt landed as change {id}."
+    message = f'Revert "{title}"\n\nThis reverts commit {commit}.\nIt landed as change {id}.'
     keys = {"target": target, "base": commit, "message": message}
     data = commits.diff_response(gate.repo, gate.rules, commit, start, keys)
     if isinstance(data, Problem):

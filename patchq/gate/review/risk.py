@@ -67,7 +67,6 @@ def risk_of(context: RepoContext, report: Report) -> Risk:
 
 
 def _commits_since(context: RepoContext, tip: str | None, old: str) -> int | None:
-    """Return the number of commits from `old` to `tip`, or None."""
     with suppress(Fault):
         if tip == old:
             return 0

@@ -319,7 +319,6 @@ def _places(old: Sequence[bytes], new: Sequence[bytes], a0: int, b0: int) -> Ite
 
 
 def _alike(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Lines]:
-    """Yield pairs of lines that share words, in order on both sides."""
     ours, theirs = ([frozenset(_WORDS.findall(decode(line))) for line in s] for s in (old, new))
     first = 0
     for i, words in enumerate(ours):
@@ -331,10 +330,6 @@ def _alike(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Lines]:
 
 
 def _shared(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return the share of words that two lines have in common.
-
-    It is 0 if it is too small.
-    """
     most = max(len(one), len(other))
     share = len(one & other) / most if most else 0.0
     return share if share >= _ALIKE else 0.0

@@ -236,7 +236,6 @@ def _asked(
 
 
 def _words(comment: CommentEntry) -> tuple[object, ...]:
-    """Return the place and words that identify a repeated comment."""
     return comment.path, comment.lines, comment.side, comment.edit, comment.text, comment.by
 
 

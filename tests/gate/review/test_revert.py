@@ -122,7 +122,7 @@ def test_a_revert_is_reverted_once(repo: Path) -> None:
     assert tip(repo) == now
     patchq("revert", "revert-x", cwd=repo)
     assert tree(repo) == after
-    assert git("log", "-1", "--format=%s", cwd=repo) == 'Reapply "Change by x"'
+    assert git("log", "-1", "--format=%s", cwd=repo) == 'Revert "Revert "Change by x""'
     assert report(repo / ".patchq", "revert-x")["duplicate_of"] == "revert-revert-x"
 
 
