@@ -23,7 +23,7 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, TimeIsUp, UsageError
 from patchq.gate.report.schema import USABLE, Report
 from patchq.gate.review.decide import Decided
-from patchq.gate.review.send_back import MAX_REVIEW, DraftComment, read_comments
+from patchq.gate.review.errands import MAX_REVIEW, DraftComment, read_comments
 
 # ---------------------------------------------------------------- several
 

@@ -31,9 +31,9 @@ from patchq.gate.report.schema import (
     ReviewEntry,
     waits_for_its_agent,
 )
+from patchq.gate.review.errands import DraftComment
 from patchq.gate.review.risk import risk
 from patchq.gate.review.rows import rounds
-from patchq.gate.review.send_back import DraftComment
 
 _MOST_BELOW = 64
 FROM, TO = "<!-- patchq: from here -->", "<!-- patchq: to here -->"

@@ -31,8 +31,7 @@ from patchq.gate.report.schema import CommittedReport, Report, waits_for_its_age
 from patchq.gate.review.accept import Accept, Train
 from patchq.gate.review.candidates import Member
 from patchq.gate.review.decide import Discard
-from patchq.gate.review.errands import Errand, TakeBack
-from patchq.gate.review.send_back import SendBack
+from patchq.gate.review.errands import Errand, SendBack, TakeBack
 
 _LONGEST_STATUS = 140
 _SHORTEST_COMMIT = 7

@@ -26,8 +26,8 @@ from patchq.gate.queue.shelf import Troubles
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.report.schema import CommittedReport, has_commit
 from patchq.gate.review import pull_requests, restack
+from patchq.gate.review.errands import DraftComment
 from patchq.gate.review.pull_requests import ForgeRound, ShownRequest
-from patchq.gate.review.send_back import DraftComment
 from patchq.gate.service.cluster import feeder_name
 
 _PATIENCE_SECONDS = 60.0  # a forge sees within so long that a request is merged

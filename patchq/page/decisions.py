@@ -15,7 +15,7 @@ from patchq.core.model.values import Problem
 from patchq.gate.api import Gate
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.review.decide import Decided
-from patchq.gate.review.send_back import DraftComment, read_comments
+from patchq.gate.review.errands import DraftComment, read_comments
 
 Form = ImmutableMultiDict[str, str]
 _OF_COMMENTS = ("path", "side", "from", "line", "words")

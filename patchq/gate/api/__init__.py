@@ -33,8 +33,7 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.report.schema import CommittedReport, Report
     from patchq.gate.review.accept import Watch
     from patchq.gate.review.decide import Decided
-    from patchq.gate.review.errands import Errand
-    from patchq.gate.review.send_back import DraftComment
+    from patchq.gate.review.errands import DraftComment, Errand
     from patchq.gate.service.check import Finding
     from patchq.gate.service.daemon import Daemon
     from patchq.llm.prompts import Task
@@ -411,14 +410,14 @@ class Gate(OpenedQueue):
         self, id: str, comments: Iterable[DraftComment], seen: str | None = None
     ) -> Decided:
         """Ask the agent of a proposal for changes."""
-        from patchq.gate.review.send_back import SendBack
+        from patchq.gate.review.errands import SendBack
 
         author = self.session(targeted=False).identity().name
         return self.decide(SendBack(id, tuple(comments), author, seen))
 
     def discuss(self, id: str, comment: str, text: str = "", *, resolves: bool = False) -> Decided:
         """Resolve the thread of a comment, or reply to it."""
-        from patchq.gate.review.send_back import Discuss
+        from patchq.gate.review.errands import Discuss
 
         author = self.session(targeted=False).identity().name
         return self.decide(Discuss(id, comment, text, author, resolves))

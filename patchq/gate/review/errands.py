@@ -1,30 +1,333 @@
-"""Commands on a batch as values, carried out here or by its branch's worker.
+"""Commands on a batch as values, carried out here or by its branch's worker; comments among them.
 
 One machine carries them out itself; in a cluster the worker does that serves the branch, and its
 answer comes back.  Words and answers are JSON.  A command that is carried out again, since its
 worker died before it answered, finds that it is done, and answers with the report as it is.
+
+Comments say what is to be different, and are handed in as plain lines:
+
+    src/a.py:12: say why          line 12 of the proposal's file
+    src/a.py:-9: why did it go?   line 9 of the file before it
+    edit 2: do it without         one edit, by its id
+        a further line, since it is indented, or begins as none of these
+
+Text before the first of them is on the change as a whole.  All that is wrong is reported at once.
+A proposal that is sent back stays as it is, and waits for its agent instead of for a person.
+Whoever decides at the same time is either before this or behind it: both write the report under
+the same lock, and the comments of two people are both kept.
+
+    report | flush | refs/notes/patchq
+
+A crash between the two leaves a report whose note is missing, which `reports.reconcile` and `fsck`
+write.  Each comment heads a thread: a person resolves it, or replies, which opens it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct, ValidationError, convert, to_builtins
+from msgspec.structs import replace
 
+from patchq.core.model.names import REQUEST
+from patchq.core.text.lines import split_lines
+from patchq.core.text.quote import clip, visible
 from patchq.gate.errors import Fault, InDoubt, UsageError
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
+from patchq.gate.git.objects import is_regular
 from patchq.gate.land import reports, worker
-from patchq.gate.pipeline import notes
+from patchq.gate.pipeline import comments, notes
 from patchq.gate.pipeline.session import Session
-from patchq.gate.report import document
-from patchq.gate.report.schema import CommittedReport, Report, has_commit, waits_for_its_agent
-from patchq.gate.review import decide, from_git, restack, send_back
+from patchq.gate.report import document, secrecy
+from patchq.gate.report.schema import (
+    CommentEntry,
+    CommittedReport,
+    Moment,
+    ReplyEntry,
+    Report,
+    ReviewEntry,
+    ReviewState,
+    has_commit,
+    waits_for_its_agent,
+)
+from patchq.gate.review import decide, from_git, restack
 from patchq.gate.review.accept import Accept
 from patchq.gate.review.decide import Decided, Discard
 from patchq.gate.review.revert import Revert
-from patchq.gate.review.send_back import Discuss, SendBack
+
+MAX_TEXT = 4000
+# Bytes of JSON that all comments on one batch take at most: report and prompt hold them uncut.
+MAX_REVIEW = 16 * 1024
+_MOST_FLAWS = 10
+_LINE = re.compile(
+    r"(?:edit[ \t]+(?P<edit>[^\s:]+)|(?P<path>\S(?:.*?\S)?):(?P<old>-?)(?P<line>[0-9]{1,9}))"
+    r":[ \t]*(?P<text>.*)"
+)
+
+
+# ---------------------------------------------------------------- reading
+
+
+class DraftComment(Struct, frozen=True):
+    """A comment that is not checked against a batch yet."""
+
+    text: str
+    path: str | None = None
+    line: int | None = None
+    side: Literal["base", "new"] | None = None
+    edit: str | None = None
+    lines: tuple[int, int] | None = None
+    """The first and the last of several lines; `line` is the last."""
+    by: str | None = None
+    origin: str | None = None
+    """Who made it, and its address, where that was on a forge."""
+
+
+def read_comments(data: bytes) -> Iterator[DraftComment]:
+    """Yield the comments of plain lines."""
+    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    drafts: list[tuple[dict[str, Any], list[str]]] = [({}, [])]
+    for line in text.split("\n"):
+        match = None if line[:1].isspace() else _LINE.fullmatch(line)
+        if match is None:
+            drafts[-1][1].append(line)
+            continue
+        found: dict[str, Any] = {"edit": match["edit"]}
+        if match["path"]:
+            side = "base" if match["old"] else None
+            found = {"path": match["path"], "line": int(match["line"]), "side": side}
+        drafts.append((found, [match["text"]]))
+    for place, lines in drafts:
+        words = "\n".join(lines).strip("\n").rstrip()
+        if words or place:
+            yield DraftComment(words, **place)
+
+
+# ---------------------------------------------------------------- deciding
+
+
+class SendBack(Struct, frozen=True, tag_field="verb", tag="send-back"):
+    """Ask for changes of a proposal; `by` is who asks.
+
+    `seen` is the commit that was looked at, if it may have followed its target meanwhile.
+    """
+
+    ends: ClassVar = None
+    id: str
+    comments: tuple[DraftComment, ...]
+    by: str = ""
+    seen: str | None = None
+
+    def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:
+        decide.refresh(session)
+        id, report = self.id, decide.proposal(session, self.id)
+        shown = self.seen or report.commit
+        if not session.repo.exists(shown):
+            message = f"the commit {shown[:12]} is not there any more"
+            raise UsageError(message, f"see `patchq show {id}`")
+        who = clip(visible(self.by or session.identity().name), 200)
+        entries = _checked(session, report, self.comments, shown, who)
+        updated = rewrite(session, id, lambda now: _asked(session, now, entries, shown, who))
+        reports.unboard(session, id)
+        llm = session.config.llm
+        if llm.model and llm.auto_retry:
+            from patchq.llm import request  # it takes all formats
+            from patchq.llm.request import Request
+
+            session.queue.submit(request.write(Request(retries=id)), id + REQUEST)
+        return Decided(updated)
+
+
+class Discuss(Struct, frozen=True, tag_field="verb", tag="discuss"):
+    """Resolve the thread of a comment, or reply to it.
+
+    A reply opens it again; `by` is who does.
+    """
+
+    ends: ClassVar = None
+    id: str
+    comment: str
+    text: str
+    by: str
+    resolves: bool = False
+
+    def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:
+        if len(self.text) > MAX_TEXT:
+            message = f"the reply is longer than {MAX_TEXT} characters"
+            raise UsageError(message, "say it in fewer words")
+        if secrecy.in_text(self.text, ""):
+            raise UsageError("the reply holds a secret, which is not passed on", "say it without")
+        if not (self.resolves or self.text.strip()):
+            raise UsageError("the reply is empty", "write what you want to say")
+        decide.refresh(session)
+        return Decided(rewrite(session, self.id, self._discussed))
+
+    def _discussed(self, now: CommittedReport) -> ReviewEntry:
+        review, text = now.review, self.text.strip()
+        of = [one for one in review.comments if one.id == self.comment] if review else []
+        if review is None or not of:
+            message = f"{self.id} has no comment {clip(self.comment, 20)}"
+            raise UsageError(message, f"see `patchq show {self.id}`")
+        replies, state = of[0].replies, "resolved" if self.resolves else "open"
+        # A worker that died before its answer carries the same out once more.
+        if text and (self.by, text) not in [(last.by, last.text) for last in replies[-1:]]:
+            reply = ReplyEntry(by=self.by, at=document.now(), text=text, commit=now.commit)
+            replies = (*replies, reply)
+        made = replace(of[0], state=state, replies=replies)
+        return replace(review, comments=[made if one is of[0] else one for one in review.comments])
+
+
+def withdraw(session: Session, id: str) -> Report:
+    """Take the last request for changes back."""
+    return rewrite(session, id, _not_asked)
+
+
+def _not_asked(now: CommittedReport) -> ReviewEntry | None:
+    """Return the review without the comments of the last request for changes."""
+    review = now.review
+    if review is None:
+        return None
+    received = now.received.unix if now.received else 0.0
+    earlier = [one for one in review.comments if one.at.unix <= received]  # on the round before
+    own = [one for one in review.comments if one not in earlier and one.at.iso != review.at.iso]
+    state: ReviewState = "changes_requested" if own else "answered"
+    return replace(review, comments=[*earlier, *own], state=state)
+
+
+def rewrite(
+    session: Session, id: str, change: Callable[[CommittedReport], ReviewEntry | None]
+) -> Report:
+    """Change the review of a proposal as it is now, durably.
+
+    `change` makes the new one.
+    """
+    with reports.locked(session):
+        now = session.queue.load(id)
+        if now is None or now.state != "proposed" or not has_commit(now):
+            raise decide.decided_already(id, now.state if now else "gone")
+        updated = comments.with_review(session.repo, now, _fitting(id, change(now)))
+        reports.put(session, updated)
+        session.queue.sync()
+        notes.add(session, updated)
+    return updated
+
+
+def _fitting(id: str, review: ReviewEntry | None) -> ReviewEntry | None:
+    if review is None:
+        return None
+    asked = [replace(one, replies=()) for one in review.comments]
+    if len(document.printed(asked).encode()) > MAX_REVIEW:
+        raise UsageError(
+            f"the comments on {id} are longer than {MAX_REVIEW // 1024} KiB together",
+            "say it in fewer words; nothing was sent",
+        )
+    return comments.bounded(review)
+
+
+def _asked(
+    session: Session, now: CommittedReport, entries: Sequence[CommentEntry], shown: str, who: str
+) -> ReviewEntry:
+    """Return the review with these comments behind those that are not resolved."""
+    known = now.review.comments if now.review else []
+    at = document.now()
+    review = ReviewEntry(state="changes_requested", by=who, at=at, comments=entries)
+    review = comments.carried(session.repo, review, shown, now.commit)
+    asked = {_words(one) for one in known}
+    last = max((int(one.id[1:]) for one in known), default=0)
+    new = [one for one in review.comments if _words(one) not in asked]
+    numbered = [replace(one, id=f"c{n}", at=at) for n, one in enumerate(new, last + 1)]
+    before = now.review.unresolved if now.review else []
+    return replace(review, comments=[*before, *numbered])
+
+
+def _words(comment: CommentEntry) -> tuple[object, ...]:
+    return comment.path, comment.lines, comment.side, comment.edit, comment.text, comment.by
+
+
+# ---------------------------------------------------------------- checks
+
+
+def _checked(
+    session: Session, report: CommittedReport, drafts: Sequence[DraftComment], shown: str, who: str
+) -> list[CommentEntry]:
+    review = report.review
+    goes_along = review is not None and review.state == "answered" and review.unresolved
+    if not drafts and not goes_along:
+        raise UsageError("there is no comment", "say what is to be different: -m TEXT")
+    flaws: list[str] = []
+    made: list[CommentEntry] = []
+    for number, draft in enumerate(drafts, 1):
+        entry = _entry(session, report, draft, shown, who)
+        flaws += [f"comment {number}: {flaw}" for flaw in _flaws(session, report, entry, shown)]
+        made.append(entry)
+    if flaws:
+        message = "\n".join(["the comments cannot be taken:", *flaws[:_MOST_FLAWS]])
+        raise UsageError(message, "nothing was sent")
+    return made
+
+
+def _entry(
+    session: Session, report: CommittedReport, draft: DraftComment, shown: str, who: str
+) -> CommentEntry:
+    edit = next((e for e in report.edits if e.id == draft.edit), None)
+    path, side = draft.path or (edit.path if edit else None), draft.side
+    line = draft.lines[1] if draft.lines else draft.line
+    if line is not None and side is None:
+        gone = path is not None and _lines(session, shown, path) is None
+        there = gone and _lines(session, _parent(session, shown), path or "") is not None
+        side = "base" if there else "new"
+    return CommentEntry(
+        id="",
+        at=Moment(unix=0.0, iso=""),
+        path=path,
+        line=line,
+        lines=draft.lines or (line and (line, line)) or None,
+        side=side if line is not None else None,
+        edit=draft.edit,
+        text=draft.text.strip("\n").rstrip(),
+        by=draft.by or who,
+        changed=None,
+        origin=draft.origin,
+    )
+
+
+def _flaws(session: Session, report: Report, entry: CommentEntry, shown: str) -> Iterator[str]:
+    if not entry.text.strip():
+        yield "it says nothing"
+    if secrecy.in_text(entry.text, ""):
+        yield "it holds a secret, which is not passed on"
+    if entry.edit is not None and entry.edit not in [edit.id for edit in report.edits]:
+        yield f"there is no edit {visible(clip(entry.edit, 50))}"
+    path, line = entry.path, entry.line
+    if path is None and line is not None:
+        yield f"line {line} of which file? name its path"
+    if path is None:
+        return
+    sides = {"new": shown, "base": _parent(session, shown)}
+    counts = {side: _lines(session, commit, path) for side, commit in sides.items()}
+    name = visible(clip(path, 200))
+    if line is None and set(counts.values()) == {None}:
+        yield f"there is no file {name}"
+    if line is not None and not 1 <= line <= (counts[entry.side or "new"] or 0):
+        where = "base" if entry.side == "base" else "proposal"
+        yield f"there is no line {line} of {name} in the {where}"
+
+
+def _parent(session: Session, commit: str) -> str:
+    return next(iter(session.repo.parents(commit)), commit)
+
+
+def _lines(session: Session, commit: str, path: str) -> int | None:
+    if not path or "\0" in path:
+        return None
+    leaf = session.repo.leaf(session.repo.tree(commit).root, path)
+    return len(split_lines(session.repo.raw(leaf[1]))) if leaf and is_regular(leaf[0]) else None
+
+
+# ---------------------------------------------------------------- taking back, and carrying out
 
 
 def can_take_back(report: Report) -> bool:
@@ -49,7 +352,7 @@ class TakeBack(Struct, frozen=True, tag_field="verb", tag="take-back"):
         if report is not None and report.state == "discarded" and has_commit(report):
             return Decided(_propose_again(session, report))
         if report is not None and waits_for_its_agent(report):
-            return Decided(send_back.withdraw(session, self.id))
+            return Decided(withdraw(session, self.id))
         decide.proposal(session, self.id)
         updated = reports.unboard(session, self.id)
         if updated is None:

@@ -23,7 +23,7 @@ from patchq.gate.report.schema import Report
 from patchq.gate.review import from_git, restack
 from patchq.gate.review.accept import Accept
 from patchq.gate.review.decide import Discard
-from patchq.gate.review.send_back import DraftComment, SendBack, read_comments
+from patchq.gate.review.errands import DraftComment, SendBack, read_comments
 from patchq.gate.service.check import fsck
 from tests.helpers.command import block
 from tests.helpers.gitrepo import commit_files, git, make_repo

@@ -9,8 +9,7 @@ from patchq.gate.git import records
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
 from patchq.gate.review.decide import Discard
-from patchq.gate.review.errands import TakeBack
-from patchq.gate.review.send_back import Discuss
+from patchq.gate.review.errands import Discuss, TakeBack
 from tests.gate.review.test_send_back import Desk, change, desk
 from tests.helpers.gitrepo import git
 
