@@ -146,10 +146,6 @@ class FileRows(Struct, frozen=True, dict=True):
         return self.change.path
 
     @property
-    def edits(self) -> tuple[str, ...]:
-        return self.owners.ids
-
-    @property
     def renamed_from(self) -> str | None:
         return self.change.renamed_from
 
@@ -168,11 +164,6 @@ class FileRows(Struct, frozen=True, dict=True):
     @property
     def deleted(self) -> int:
         return sum(a1 - a0 for a0, a1, _, _ in self.hunks)
-
-    @property
-    def link(self) -> str:
-        """A note on a symbolic link, where there is or was one."""
-        return "a symbolic link" if self.change.link or self.change.was_link else ""
 
     @cached_property
     def rows(self) -> Sequence[Row]:
@@ -258,7 +249,6 @@ class _Owners:
     """The edits of one file, and the places of their quotes before the change."""
 
     def __init__(self, edits: Sequence[EditOutcome], since: Sequence[LineHunk]) -> None:
-        self.ids = tuple(edit.id for edit in edits)
         self._placed: list[tuple[Lines, str]] = []
         self._others: list[str] = []
         for edit in edits:
