@@ -15,7 +15,7 @@ from patchq.gate.api import Gate, waiting
 from patchq.gate.api.location import Options
 from patchq.gate.errors import TimeIsUp
 from patchq.gate.queue.inbox import Lock
-from patchq.gate.queue.spool import entry_name, tokens
+from patchq.gate.queue.spool import entry_name, new_token
 from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq, work
 from tests.helpers.gitrepo import git, write_config
@@ -127,7 +127,7 @@ def test_a_batch_is_known_as_soon_as_it_lies_in_the_inbox(
 
 def test_a_response_that_the_store_lost_is_in_hand(repo: Path) -> None:
     work(repo, y=OTHER)
-    (repo / ".patchq/active" / entry_name(tokens.next(), "x.md")).write_text(EDIT)
+    (repo / ".patchq/active" / entry_name(new_token(), "x.md")).write_text(EDIT)
     assert "\n1 in hand\n" in patchq("status", cwd=repo).out
     assert patchq("show", "x", cwd=repo).out.startswith("claimed    x  in hand for ")
     done = patchq("wait", "x", "--timeout", "0.05", cwd=repo, code=124)

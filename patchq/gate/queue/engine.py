@@ -99,7 +99,7 @@ class StoreQueue(QueueEngine):
     def claim(self, limit: int) -> list[Claim]:
         claims, scanned, self._scanned = list[Claim](), self._scanned, False
         for name in islice(self._inbox.complete(), limit):
-            token = spool.tokens.next()
+            token = spool.new_token()
             if self._incoming.move(name, self.outbox.active, spool.entry_name(token, name)):
                 claims.append(self._read_entry(token, name))
         if claims:

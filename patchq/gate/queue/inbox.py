@@ -35,7 +35,7 @@ from patchq.core.model.values import Problem, Source
 from patchq.gate.errors import DiskFault, QueueLocked
 from patchq.gate.git import files
 from patchq.gate.queue import Claim
-from patchq.gate.queue.spool import Folder, disk_faults, encode, read_up_to, tokens
+from patchq.gate.queue.spool import Folder, disk_faults, encode, new_token, read_up_to
 
 HAND = "hand"
 STOP_NOW = signal.SIGUSR1  # ends whoever empties the inbox at once
@@ -125,7 +125,7 @@ class Inbox:
 
         Nothing stays of a response that cannot be added.
         """
-        inbox, token = self.folder.fd, tokens.next()
+        inbox, token = self.folder.fd, new_token()
         temporary = f".{token}.tmp"
         try:
             files.write(temporary, data, folder=inbox, grant=self.folder.grant, flush=flush)

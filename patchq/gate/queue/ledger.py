@@ -160,7 +160,7 @@ class QueueEngine(KnownBatches, ABC):
         `recover` leaves it alone while this process lives, and then gives it back.  One with a
         `token` was made by another machine: the same call again gives the same claim.
         """
-        token, adopted = token or spool.tokens.next(), token is None
+        token, adopted = token or spool.new_token(), token is None
         claim = claim_of(token, name, data, len(data), request=False, choice=to_builtins(choice))
         with self.together():
             self._enter(claim, adopted=adopted)

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import wraps
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, ParamSpec, TypeVar
@@ -46,6 +47,7 @@ _SUFFIX = re.compile(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
 _NOT_OURS = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _TIME_DIGITS = 16
+_OWN, _NUMBERS = token_hex(8), count()
 _TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)\..+", re.DOTALL)
 
 
@@ -229,7 +231,7 @@ def read_up_to(fd: int, size: int) -> bytes:
 
 def set_aside(root: Path, *paths: Path) -> Path:
     """Move entries into a new folder of damaged/; return the last one's new place."""
-    folder = root / "damaged" / tokens.next()
+    folder = root / "damaged" / new_token()
     folder.mkdir(parents=True)
     for path in filter(os.path.lexists, paths):
         with suppress(OSError):  # a directory is renamed by who may write in it
@@ -261,18 +263,9 @@ def report(data: bytes | None) -> Report | None:
         return None
 
 
-class Tokens:
-    """Names for claims, unique on all machines and in order of creation."""
-
-    _last = 0
-    _own = token_hex(8)
-
-    def next(self) -> str:
-        self._last = max(time.time_ns(), self._last + 1)
-        return f"{self._last:016x}-{os.getpid():x}{self._own}"
-
-
-tokens = Tokens()
+def new_token() -> str:
+    """Return a name for a claim, unique on all machines and in order of creation."""
+    return f"{time.time_ns():016x}-{os.getpid():x}{_OWN}{next(_NUMBERS):x}"
 
 
 def claimed(token: str | None) -> float | None:

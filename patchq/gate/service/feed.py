@@ -28,7 +28,7 @@ from patchq.gate.service import cluster
 from patchq.gate.service.daemon import SHORTEST_WAIT, Daemon
 
 if TYPE_CHECKING:  # the database's driver is an extra
-    from patchq.gate.queue.postgres.engine import Entries, PostgresQueue, RowChange
+    from patchq.gate.queue.postgres.engine import PostgresQueue, RowChange
 
 _LOG = logging.getLogger("patchq")
 _MOST = 256
@@ -41,7 +41,7 @@ class Feeder(Daemon):
     """A machine's side of a cluster; it holds the queue's lock."""
 
     nap = 0.2
-    entries: Entries
+    entries: PostgresQueue
 
     def __init__(self, session: Session, home: Path, say: worker.Tell, *, lasting: bool = True):
         super().__init__(session, home, say, lasting=lasting)
@@ -57,12 +57,15 @@ class Feeder(Daemon):
         cluster.target_of(session.config)
         database = cluster.database_of(session.config)
         from patchq.gate.queue.postgres.database import belongs
-        from patchq.gate.queue.postgres.engine import Entries
+        from patchq.gate.queue.postgres.engine import PostgresQueue
 
         tip = session.branches.tip(session.target)
         checked = partial(belongs, repo=session.repo, tip=tip)
         name = cluster.feeder_name(session.queue_root)
-        self.entries = Entries(database, name, lane_by(session.config, session.target), checked)
+        lane_of = lane_by(session.config, session.target)
+        self.entries = PostgresQueue(
+            database, name="feeder", lanes=(), lane_of=lane_of, belongs=checked, feeder=name
+        )
         self.ends.callback(self.entries.close)
         self._claims.update((claim.token, claim) for claim in session.queue.recover())
 

@@ -9,7 +9,7 @@ A lane is a target branch, and each has one owner at a time (`lanes`).  Whoever 
 one lane more than it has each time, and lets go of those in which it has nothing left before it
 waits: so busy lanes spread over the workers by themselves.
 
-A feeder (`Entries`) keeps each claim until it has published the verdict itself.  So it may enter
+A feeder keeps each claim until it has published the verdict itself.  So it may enter
 what it holds as often as it likes: a token is entered once.  What a worker made since a process on
 this machine asked for it (a revert's batch) has such a token as well.  A change of a report that
 the feeder has not shown is flushed before it believes it, since the worker that wrote it may not
@@ -41,13 +41,23 @@ _MOST = 256
 _COMES = ("came", "asked")  # the words of notices that there is work in a lane
 
 
+class RowChange(Struct, frozen=True):
+    """The current report of a row, held or ended."""
+
+    number: int
+    token: str
+    report: Report
+    change: int
+
+
 class PostgresQueue(QueueEngine):
     """The queue in the database to which the connection string leads.
 
     `name` is this process's for people; `lanes` are patterns of those that it may own, `lane_of`
     tells the lane of a response by its bytes and its name.  A process that `beats` counts as frozen
     after `takeover_seconds` without a beat.  `belongs` raises where the tables are not this
-    repository's.  The others are those of `StoreQueue`.
+    repository's.  A `feeder` has no lanes, and the rows with its name.  The others are those of
+    `StoreQueue`.
     """
 
     store: DatabaseServer
@@ -63,6 +73,7 @@ class PostgresQueue(QueueEngine):
         beats: bool = False,
         is_known: Callable[[str], bool] = lambda id: False,
         belongs: Callable[[DatabaseServer], None] = lambda database: None,
+        feeder: str | None = None,
     ) -> None:
         super().__init__(DatabaseServer(database, name, begin=self._begin_session), is_known)
         self.lanes = Lanes(self.store, lanes, takeover_seconds)
@@ -72,7 +83,7 @@ class PostgresQueue(QueueEngine):
         self._belongs = belongs
         self.waking = Waking(self.store)
         self._ahead = 0.0  # the seconds by which this machine's clock is ahead of the database's
-        self._feeder: str | None = None
+        self._feeder, self._feeds = feeder, feeder is not None
         self._beat: Beat | None = None
 
     # Who it is.
@@ -169,7 +180,7 @@ class PostgresQueue(QueueEngine):
         return lane, self._feeder
 
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
-        claim = claim_of(spool.tokens.next(), name, data, len(data))
+        claim = claim_of(spool.new_token(), name, data, len(data))
         with self.together():
             self._enter(claim, state="waiting")
             self.store.run("select tell('came', :lane)", lane=self.lane(claim))
@@ -289,34 +300,13 @@ class PostgresQueue(QueueEngine):
         return self.waking.wait(seconds, self._concerns, bell)
 
     def _concerns(self, word: str, lane: str) -> bool:
-        return self.lanes.wants(lane) if word in _COMES else bool(self.lanes.own)
+        return self.lanes.wants(lane) if word in _COMES else self._feeds or bool(self.lanes.own)
 
     def clock(self) -> float:
         """Seconds since the epoch by the database's clock."""
         return time.time() - self._ahead
 
-
-class RowChange(Struct, frozen=True):
-    """The current report of a row, held or ended."""
-
-    number: int
-    token: str
-    report: Report
-    change: int
-
-
-class Entries(PostgresQueue):
-    """The rows of one feeder, whose name ends their tokens in the database."""
-
-    def __init__(
-        self,
-        database: str,
-        feeder: str,
-        lane_of: Callable[[bytes, str], str] = lambda data, name: "",
-        belongs: Callable[[DatabaseServer], None] = lambda database: None,
-    ) -> None:
-        super().__init__(database, name="feeder", lane_of=lane_of, belongs=belongs)
-        self._feeder = feeder
+    # What a feeder does.
 
     def enter(self, claims: Iterable[Claim]) -> None:
         """Enter the claims durably; those that are there stay as they are."""
@@ -362,6 +352,3 @@ class Entries(PostgresQueue):
             "update responses set shown = 1 where number = :number and change = :change",
             [{"number": change.number, "change": change.change} for change in changes],
         )
-
-    def _concerns(self, word: str, lane: str) -> bool:
-        return word == "verdict"
