@@ -171,8 +171,7 @@ def known_id(id: str) -> str:
 class KnownBatches:
     """Reports and responses of batches, for which no lock and no claim is needed."""
 
-    def __init__(self, database: Database) -> None:
-        self.store = database
+    store: Database
 
     def load(self, id: str) -> Report | None:
         """Return the report of a batch."""

@@ -28,7 +28,7 @@ from patchq.gate.git import files
 from patchq.gate.queue import Claim, inbox, spool, store
 from patchq.gate.queue.database import OPEN, storable
 from patchq.gate.queue.ledger import QueueEngine
-from patchq.gate.report.schema import LANDED, Report
+from patchq.gate.report.schema import Report
 
 Key = tuple[str, str, str, str, str]
 Counts = Mapping[Key, float]
@@ -316,15 +316,6 @@ class StoreQueue(QueueEngine):
         """Return the sums over all batches that ever got a verdict, removed or not."""
         rows = self.store.all("select what, agent, model, form, value, many from counts")
         return {tuple(key): int(many) if many == int(many) else many for *key, many in rows}
-
-    @property
-    def last_landing(self) -> float | None:
-        """The time at which a batch last landed."""
-        states = ", ".join(f"'{state}'" for state in sorted(LANDED))
-        return self.store.value(
-            "select ended from responses where ending is not null"
-            f" and verdict in ({states}) order by ending desc limit 1"
-        )
 
     # A store that was lost.
 

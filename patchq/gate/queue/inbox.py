@@ -299,9 +299,8 @@ class Lock:
         try:
             if not files.flock(fd, _ASKED_SECONDS):
                 holder = _read(self._path)
-                who = f"process {holder.pid} on {holder.host}" if holder.pid else "another process"
                 raise QueueLocked(
-                    f"{who} works on this queue already",
+                    f"process {holder.pid} on {holder.host} works on this queue already",
                     "stop it with `patchq stop`, or let it do the work",
                 )
             os.ftruncate(fd, 0)

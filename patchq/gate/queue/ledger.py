@@ -52,7 +52,7 @@ class QueueEngine(KnownBatches, ABC):
     """
 
     def __init__(self, database: Database, is_known: Callable[[str], bool]) -> None:
-        super().__init__(database)
+        self.store = database
         self._is_known = is_known
         self._own: set[str] = set()  # the claims that this session took, recovered or looked at
         self._is_writing = False

@@ -81,12 +81,11 @@ def trim_events(database: Database, number: int) -> None:
 
 def _event(row: Row) -> Event:
     number, batch, kind, text = row
-    seconds = number / 10**9
-    iso = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    at = datetime.fromtimestamp(number / 10**9, UTC).isoformat(timespec="milliseconds")
     return {
         "schema": SCHEMA,
         "id": f"{number:016x}",
-        "at": {"unix": round(seconds, 6), "iso": iso.replace("+00:00", "Z")},
+        "at": {"unix": round(number / 10**9, 6), "iso": at.replace("+00:00", "Z")},
         "kind": kind,
         "batch": batch,
         **dict.fromkeys(_FACTS),
@@ -107,7 +106,7 @@ class Events:
         self.lost = False  # true if events were removed that were asked for
         self._seen = int(since or _FIRST, 16)
         if since is None and (database := self._open()):
-            self._seen = (database.one("select max(number) from events") or (0,))[0] or 0
+            self._seen = database.value("select max(number) from events") or 0
 
     @property
     def last(self) -> str:
@@ -137,7 +136,7 @@ class Events:
         rows = database.all(
             f"select {_COLUMNS} from events order by number desc limit :most", most=most
         )
-        (count,) = database.one("select count(*) from events") or (0,)
+        count = database.value("select count(*) from events") or 0
         return [_event(row) for row in reversed(rows)], count - len(rows)
 
     def _open(self) -> store.Store | None:

@@ -234,9 +234,6 @@ def set_aside(root: Path, *paths: Path) -> Path:
     folder = root / "damaged" / new_token()
     folder.mkdir(parents=True)
     for path in filter(os.path.lexists, paths):
-        with suppress(OSError):  # a directory is renamed by who may write in it
-            if path.is_dir() and not path.is_symlink():
-                path.chmod(0o700)
         shutil.move(path, folder / path.name)
     return folder / paths[-1].name
 

@@ -87,7 +87,6 @@ _GAUGES = {
     "held": "Changes that wait for another change, or for a work tree.",
     "waiting": "Proposals that wait for review.",
     "start_time_seconds": "When the daemon started.",
-    "last_landing_time_seconds": "When a change last landed.",
 }
 
 

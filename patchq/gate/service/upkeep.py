@@ -152,7 +152,6 @@ class Upkeep:
             "held": len(session.queue.held()),
             "waiting": len(session.repo.refs(records.WAITING)),
             "start_time_seconds": self._started,
-            "last_landing_time_seconds": queue.last_landing,
         }
         text = stats.metrics(queue.counts(), gauges)
         if text != self._written:

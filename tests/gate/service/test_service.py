@@ -209,7 +209,6 @@ def test_prometheus_file(repo: Path, tmp_path: Path) -> None:
     assert (told["patchq_inbox"], told["patchq_held"], told["patchq_waiting"]) == (0, 1, 0)
     assert told["patchq_decide_seconds_count"] == 2
     assert told["patchq_decide_seconds_sum"] > 0
-    assert abs(told["patchq_last_landing_time_seconds"] - time.time()) < 1000
     assert os.listdir(file.parent) == ["patchq.prom"]
     assert oct(file.stat().st_mode & 0o777) == "0o644"
     with daemon(repo) as process:
