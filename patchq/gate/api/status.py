@@ -103,7 +103,7 @@ def look(context: RepoContext, where: Filter, limit: int | None) -> Status:
         daemon={"pid": owner.pid, "since": since and since.isoformat(timespec="seconds")}
         if owner
         else None,
-        inbox=store_queue(context.queue).depth(),
+        inbox=store_queue(context.queue).inbox.depth(),
         in_hand=_in_hand(context),
         trains=running(context.queue_root),
         busy=context.branches.busy(context.target) if context.target else None,

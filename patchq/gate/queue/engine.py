@@ -10,7 +10,6 @@ files are has them made again.  They are marked as shown only after a flush that
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 import stat
@@ -24,6 +23,7 @@ from typing import Any
 
 from patchq.core.model.names import REQUEST
 from patchq.core.model.values import Problem, Source
+from patchq.gate.errors import UsageError
 from patchq.gate.git import files
 from patchq.gate.queue import Claim, inbox, spool, store
 from patchq.gate.queue.database import OPEN, storable
@@ -64,7 +64,7 @@ class StoreQueue(QueueEngine):
         self._written: list[int] = []  # rows whose files were written, and may not be durable
         self._limit = response_bytes
         self._incoming = spool.Folder(root / "inbox", lasting=False)
-        self._inbox = inbox.Inbox(self._incoming, settle_seconds)
+        self.inbox = inbox.Inbox(self._incoming, settle_seconds)
         self._lock = inbox.Lock(root / "lock")
         self._scanned = False  # true if every file in active/ has its row
 
@@ -74,7 +74,11 @@ class StoreQueue(QueueEngine):
     def acquire(self) -> None:
         """Take the lock; `UsageError` for a queue that cannot work where it is."""
         if len({os.lstat(self.root / name).st_dev for name in spool.PUBLIC}) > 1:
-            raise spool.fault(OSError(errno.EXDEV, ""))
+            raise UsageError(
+                "the queue's directories are on different file systems, so nothing can be renamed "
+                "from one to the other",
+                "put inbox/, active/, done/ and rejected/ on one file system",
+            )
         self._lock.acquire()
         self.store.run("delete from sessions where not alive(number)")
 
@@ -98,7 +102,7 @@ class StoreQueue(QueueEngine):
     @spool.disk_faults
     def claim(self, limit: int) -> list[Claim]:
         claims, scanned, self._scanned = list[Claim](), self._scanned, False
-        for name in islice(self._inbox.complete(), limit):
+        for name in islice(self.inbox.complete(), limit):
             token = spool.new_token()
             if self._incoming.move(name, self.outbox.active, spool.entry_name(token, name)):
                 claims.append(self._read_entry(token, name))
@@ -121,18 +125,9 @@ class StoreQueue(QueueEngine):
         return inbox.claim_of(token, name, *inbox.snapshot(active.fd, place, self._limit))
 
     @spool.disk_faults
-    def depth(self) -> int:
-        """Return the number of responses that wait in the inbox."""
-        return self._inbox.depth()
-
-    def unsettled(self) -> float | None:
-        """Return the seconds until an incomplete response is worth another look."""
-        return self._inbox.unsettled()
-
-    @spool.disk_faults
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
         try:
-            return self._inbox.submit(data, name, flush=flush)
+            return self.inbox.submit(data, name, flush=flush)
         except OSError as error:
             fault = spool.fault(error)
             cure = (fault.hint or "").partition(", then")[0]

@@ -110,11 +110,13 @@ class Inbox:
                 yield name
 
     def depth(self) -> int:
+        """Return the number of responses that wait."""
         with suppress(*_NO_DIRECTORY):
             return sum(not ignored(name) for name in self.folder.names())
         return 0
 
     def unsettled(self) -> float | None:
+        """Return the seconds until an incomplete response is worth another look."""
         if not self._unsettled:
             return None
         first = min(since for _, since in self._unsettled.values())

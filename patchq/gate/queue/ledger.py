@@ -348,14 +348,12 @@ class QueueEngine(KnownBatches, ABC):
                 ended=ended,
                 **_verdict(report),
             )
-            self._count_report(None, report)
-            self._record(number, event, report, None, "'intended', 'parcel', 'choice'")
+            self._record(number, event, report, "'intended', 'parcel', 'choice'")
         self._own.discard(claim.token)
 
     def hold(self, claim: Claim, report: Report) -> None:
         """Keep the claim, with its report, until `publish`."""
         with self.together():
-            before = self.load(report.id)
             number, event = self._change(
                 claim,
                 f"state = 'held', id = :id, shown = 0, change = {EVENT}, deaths = 0,"
@@ -363,7 +361,7 @@ class QueueEngine(KnownBatches, ABC):
                 " held_since = coalesce(held_since, epoch())",
                 id=report.id,
             )
-            self._record(number, event, report, before, "'intended', 'parcel'")
+            self._record(number, event, report, "'intended', 'parcel'")
 
     def held(self) -> list[Claim]:
         """Return held claims, oldest first, but those that another living process adopted.
@@ -400,18 +398,19 @@ class QueueEngine(KnownBatches, ABC):
             "nothing to do: the process that has it gives it its verdict",
         )
 
-    def _record(
-        self, number: int, event: int, report: Report, before: Report | None, over: str
-    ) -> None:
+    def _record(self, number: int, event: int, report: Report, over: str) -> None:
         """Store a report, its page and event, and delete papers of the `over` kinds."""
-        markdown = page.to_markdown(report)
+        before = self.load(report.id)
+        if report.state != "held":
+            self._count_report(before if before and before.state != "held" else None, report)
         if shelf.differs(before, report):
             kind = str(kind_of(report, before))
             shelf.add_event(self.store, report.id, kind, event, shelf.event_facts(report))
         self.store.run(
             f"delete from papers where number = :number and kind in ({over})", number=number
         )
-        self._put(number, report=spool.encode(report), page=markdown.encode("utf-8", "replace"))
+        shown = page.to_markdown(report).encode("utf-8", "replace")
+        self._put(number, report=spool.encode(report), page=shown)
         self._changed.append(number)
 
     # Later states, and the end.
@@ -419,7 +418,6 @@ class QueueEngine(KnownBatches, ABC):
     def rewrite(self, report: Report) -> None:
         """Replace the report of a batch (a later state)."""
         with self.together():
-            before = self.load(report.id)
             row = self.store.one(
                 f"update responses set change = {EVENT}, shown = 0, verdict = :verdict,"
                 " ended = epoch(), other = :other, code = :code,"
@@ -427,16 +425,13 @@ class QueueEngine(KnownBatches, ABC):
                 " proposed = case when cast(:proposed as text) is not null"
                 " then coalesce(proposed, :proposed) end"
                 " where id = :id and state in ('ended', 'held', 'ending')"
-                " returning number, change, state",
+                " returning number, change",
                 me=self._me(),
                 **_verdict(report),
             )
-            if row is None or before is None:
+            if row is None:
                 raise DiskFault(f"the report of {report.id} is not there any more")
-            number, event, state = row
-            if state == "ended":
-                self._count_report(before, report)
-            self._record(number, event, report, before, "''")
+            self._record(row[0], row[1], report, "''")
 
     def forget(self, *ids: str) -> None:
         """Remove responses and reports of ended batches; ids and digests stay known."""

@@ -45,7 +45,6 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 _SUFFIX = re.compile(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
 _NOT_OURS = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY)
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _TIME_DIGITS = 16
 _OWN, _NUMBERS = token_hex(8), count()
 _TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)\..+", re.DOTALL)
@@ -64,17 +63,11 @@ def disk_faults(function: Callable[P, T]) -> Callable[P, T]:
     return guarded
 
 
-def fault(error: OSError) -> DiskFault | UsageError:
+def fault(error: OSError) -> DiskFault:
     """Return the fault of a file system that refuses to work."""
-    if error.errno == errno.EXDEV:
-        return UsageError(
-            "the queue's directories are on different file systems, so nothing can be renamed from "
-            "one to the other",
-            "put inbox/, active/, done/ and rejected/ on one file system",
-        )
     where = f"{os.fsdecode(error.filename)!r}: " if isinstance(error.filename, str | bytes) else ""
     name = errno.errorcode.get(error.errno or 0, "unknown")
-    full = error.errno in _FULL
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     cure = "make room on" if full else "see what is there, and its permissions, in"
     return DiskFault(
         f"the queue cannot be read or written: {where}{error.strerror} ({name})",

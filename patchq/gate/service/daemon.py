@@ -203,7 +203,7 @@ class Daemon:
     @property
     def pause(self) -> float:
         """Seconds until `turn` wants to be called again, whatever happens."""
-        settled = store_queue(self.session.queue).unsettled()
+        settled = store_queue(self.session.queue).inbox.unsettled()
         own = LOOK_SECONDS if settled is None else max(settled, SHORTEST_WAIT)
         rest = self.session.branches.rest() or inf
         return min(own, LOOK_SECONDS, self.followers.pause, rest)
@@ -251,7 +251,7 @@ class Daemon:
                 raise fault
             if self.decide():
                 continue
-            pause = store_queue(self.session.queue).unsettled()
+            pause = store_queue(self.session.queue).inbox.unsettled()
             quiet = pause is None or monotonic() > quiet_until
             if quiet and not self.waits():
                 break

@@ -122,7 +122,7 @@ class Feeder(Daemon):
 
     @property
     def pause(self) -> float:
-        settled = store_queue(self.session.queue).unsettled()
+        settled = store_queue(self.session.queue).inbox.unsettled()
         longest = self.session.config.cluster.poll_seconds if settled is None else settled
         return max(SHORTEST_WAIT, min(longest, _LONGEST_REST))
 

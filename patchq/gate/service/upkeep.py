@@ -148,7 +148,7 @@ class Upkeep:
             return
         queue = store_queue(session.queue)
         gauges = {
-            "inbox": queue.depth(),
+            "inbox": queue.inbox.depth(),
             "held": len(session.queue.held()),
             "waiting": len(session.repo.refs(records.WAITING)),
             "start_time_seconds": self._started,

@@ -83,8 +83,8 @@ def test_a_verdict_leaves_the_response_and_two_reports(root: Path, queue: StoreQ
 def test_what_is_not_for_the_queue_stays(root: Path, queue: StoreQueue, name: str) -> None:
     path = drop(root, name)
     assert queue.claim(9) == []
-    assert queue.depth() == 0
-    assert queue.unsettled() is None
+    assert queue.inbox.depth() == 0
+    assert queue.inbox.unsettled() is None
     assert path.read_bytes() == b"text"
 
 
@@ -104,12 +104,12 @@ def test_f01_a_file_that_is_being_written_waits(root: Path, queue: StoreQueue) -
         file.write(b"half")
         time.sleep(SETTLE + 0.05)
         assert queue.claim(9) == []
-        assert queue.depth() == 1
-        assert 0 < (queue.unsettled() or 0) <= SETTLE
+        assert queue.inbox.depth() == 1
+        assert 0 < (queue.inbox.unsettled() or 0) <= SETTLE
         file.write(b" and half")
     [claim] = queue.claim(9)
     assert claim.data == b"half and half"
-    assert queue.unsettled() is None
+    assert queue.inbox.unsettled() is None
 
 
 def test_a_writer_that_comes_while_we_look_does_not_kill_us(root: Path) -> None:
@@ -137,7 +137,7 @@ def test_where_leases_cannot_be_had_a_file_must_be_quiet(
         time.sleep(SETTLE / 2)
         with path.open("ab") as file:
             file.write(b"x")
-    assert 0 < (queue.unsettled() or 0) <= SETTLE
+    assert 0 < (queue.inbox.unsettled() or 0) <= SETTLE
     assert [claim.data for claim in wait_for(queue)] == [b"textxxxx"]
 
 

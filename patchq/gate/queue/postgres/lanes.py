@@ -232,17 +232,16 @@ class Waking:
             connection.add_notify_handler(lambda notify: self._news.append(notify.payload))
             self._listens = connection
             return True
-        poll, database = select.poll(), connection.fileno()
-        for fd in (database, self._rung, *([] if bell is None else [bell])):
-            poll.register(fd, select.POLLIN)
+        database = connection.fileno()
+        bells = [database, self._rung, *([] if bell is None else [bell])]
         until = monotonic() + seconds
         while not self._heard(concerns):
-            ready = {fd for fd, _ in poll.poll(max(0.0, until - monotonic()) * 1000)}
+            ready, _, _ = select.select(bells, [], [], max(0.0, until - monotonic()))
             with suppress(BlockingIOError):
                 os.read(self._rung, 4096)
             if database in ready:
                 self._server.run("select")  # takes in what was sent, or finds out who is gone
-            if ready != {database}:
+            if ready != [database]:
                 return self._heard(concerns)
         return True
 
