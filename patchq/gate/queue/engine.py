@@ -314,6 +314,7 @@ class StoreQueue(QueueEngine):
 
     # A store that was lost.
 
+    @spool.disk_faults
     def rebuild(self) -> None:
         """Enter the batches of done/ and rejected/ in a store that knows of nothing."""
         empty = "select 1 where not exists (select 1 from responses)"
