@@ -77,7 +77,7 @@ def test_what_is_sent_back_is_answered_and_what_landed_is_taken_back(
     told = patchq("revert", "y", cwd=at.repo)
     assert there(at, "a.txt") == FILES["a.txt"]
     assert state(at, "y") == "reverted"
-    assert "reverted already" in patchq("revert", "y", cwd=at.repo, code=2).err
+    assert "reverted" in patchq("revert", "y", cwd=at.repo, code=2).err
     by = report(at.queue, "y")["duplicate_of"]
     assert by in told.out
     assert f"Patchq-Batch: {by}" in git("show", "-s", "--format=%B", "main", cwd=at.shared)
