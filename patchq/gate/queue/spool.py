@@ -254,7 +254,10 @@ def report(data: bytes | None) -> Report | None:
 
 
 def new_token() -> str:
-    """Return a name for a claim, unique on all machines and in order of creation."""
+    """Return a name for a claim, unique on all machines.
+
+    Later names are behind earlier ones.
+    """
     return f"{time.time_ns():016x}-{os.getpid():x}{_OWN}{next(_NUMBERS):x}"
 
 
@@ -302,6 +305,7 @@ def digest(*parts: str) -> str:
 class BatchFiles(Struct, frozen=True):
     """The files of a batch.
 
+    `state` is `held`, `rejected`, another verdict, or `gone` where there is no file any more.
     `body` is None for a response that was not read, whose entry moves.
     """
 
@@ -309,7 +313,6 @@ class BatchFiles(Struct, frozen=True):
     name: str
     id: str
     state: str
-    """`held`, `rejected`, another verdict, or `gone` where there is no file any more."""
     report: bytes
     page: bytes
     body: bytes | None
@@ -317,8 +320,6 @@ class BatchFiles(Struct, frozen=True):
 
 # The report, the response and the time of a verdict, as files tell them.
 Published = tuple[Report, bytes | None, float]
-
-
 FileOfBatch = tuple[Folder, str, bytes | None]
 
 
