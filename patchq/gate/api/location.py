@@ -22,7 +22,6 @@ from patchq.gate.config.config_file import FILE, OPERATORS_FILE
 from patchq.gate.config.schema import Config, Queue
 from patchq.gate.errors import Fault, ObjectDamaged, RepositoryFault, UsageError
 from patchq.gate.git import files, records
-from patchq.gate.git.branches import Branches
 from patchq.gate.git.branches.home import Home, HomeGone, proposed, record, recorded, refuse
 from patchq.gate.git.checkout import missing, registered
 from patchq.gate.git.command import Git
@@ -367,30 +366,22 @@ class OpenedQueue:
 
 
 def _check_target(context: RepoContext) -> None:
-    home, target = context.judged_by.home, context.target
-    if _is_missing(context.branches, target):
-        if not context.branches.tips(""):
-            raise UsageError(f"{target!r} has no commit yet", "make a first commit")
-        if home and target == home.branch:
-            raise HomeGone(home)
-        raise UsageError(
-            f"the target branch {target!r} does not exist", "create it, or set another `target`"
-        )
+    home, target, branches = context.judged_by.home, context.target, context.branches
+    with suppress(ObjectDamaged):  # a branch whose commit cannot be read is there
+        if branches.tip(target) is None and branches.remote:
+            branches.refresh()
+        if branches.tip(target) is None:
+            if home and target == home.branch and branches.tips(""):
+                raise HomeGone(home)
+            raise UsageError(
+                f"the target branch {target!r} does not exist",
+                "make a first commit there, or set another `target`",
+            )
     if records.is_branch(target):
         raise UsageError(
             f"{target!r} is a branch that waits for review, so changes cannot be for it",
             "set another `target` in the configuration",
         )
-
-
-def _is_missing(branches: Branches, target: str) -> bool:
-    """Return True if there is no such branch; one whose commit cannot be read is there."""
-    try:
-        if branches.tip(target) is None and branches.remote:
-            branches.refresh()
-        return branches.tip(target) is None
-    except ObjectDamaged:
-        return False
 
 
 def _close(session: Session) -> None:

@@ -106,8 +106,5 @@ def _time_is_up(
             f"`patchq wait {id}` waits on",
         )
     pending = rows.pending(context, id)
-    where = "`patchq status` says what it waits for"
-    if pending:
-        daemon = "" if lock_owner(context.queue_root) else "where no daemon works, "
-        where = f"it stays in the queue, {daemon}{pending.summary()}"
+    where = f"it is {pending.summary()}" if pending else "see `patchq status`"
     return TimeIsUp(f"{state} after {why}", f"{where}; `patchq wait {id}` waits on")

@@ -125,15 +125,12 @@ class LaneWorker(Daemon):
         return super().turn() or not self.followers.pause
 
     def work(self) -> int:
-        return self.decide() + self._carry_out()
-
-    def _carry_out(self) -> int:
-        asked = self.queue.asked()
+        decided, asked = self.decide(), self.queue.asked()
         for number, words, again in asked:
             with self.queue.acting_for(words.pop("feeder", None)):
                 answer = errands.carry_out(self.session, words, again=again)
             self.queue.done(number, answer)
-        return len(asked)
+        return decided + len(asked)
 
     def look_round(self) -> None:
         worker.look_at_held(self.session, self.tell)

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Busy, Fault, Interrupted, UsageError
 from patchq.gate.pipeline.context import GateRules, branches_of, renewed
-from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.inbox import (
     STOP_NOW,
     Owner,
@@ -30,6 +30,9 @@ from patchq.gate.queue.inbox import (
     lock_owner,
     replaced,
 )
+
+if TYPE_CHECKING:  # `stop` needs none
+    from patchq.gate.pipeline.session import Session
 
 _LOG = logging.getLogger("patchq")
 _WAIT_SECONDS = 60.0
@@ -146,9 +149,6 @@ def stop(root: Path, say: Callable[[str], None], *, now: bool) -> int | None:
     owner = lock_owner(root)
     if owner is None:
         return None
-    while owner.pid is None and monotonic() < until:  # it has not yet written its id
-        sleep(_PAUSE_SECONDS)
-        owner = lock_owner(root) or owner
     pid = _ask(owner, now=now)
     waits_for, patience = "", monotonic() + _PATIENCE_SECONDS
     while monotonic() < until:

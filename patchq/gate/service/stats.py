@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from patchq import __version__
 from patchq.core.model.values import State
 from patchq.gate.git import files
 from patchq.gate.report.schema import VERDICTS, WAITING, Report
@@ -53,8 +52,6 @@ def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
         if edit.match:
             yield "match", edit.format or "", edit.match, 1
     for run in report.hooks:
-        yield "hook", run.id, "runs", 1
-        yield "seconds", run.id, "hook", run.seconds
         if run.flaky:
             yield "flaky", "", run.id, 1
     yield "seconds", "", "decide", sum((report.timings or {}).values()) / 1000
@@ -97,16 +94,11 @@ def _families(
     verdicts, reasons = total.get("verdict", {}), total.get("reason", {})
     states = {f'{{state="{state}"}}': f"{verdicts.get(state, 0):.0f}" for state in VERDICTS}
     codes = {f'{{code="{c}"}}': f"{reasons[c]:.0f}" for c in sorted(reasons)}
-    yield "info", "gauge", "The version of patchq.", {f'{{version="{__version__}"}}': "1"}
     yield "verdicts_total", "counter", "Responses that got their verdict.", states
     yield "refusals_total", "counter", "Responses refused for a reason.", codes
-    for name, what, each in (
-        ("decide", "Seconds spent on deciding.", "verdict"),
-        ("hook", "Seconds in hooks.", "hook"),
-    ):
-        seconds, times = total.get("seconds", {}).get(name, 0), sum(total.get(each, {}).values())
-        samples = {"_sum": f"{seconds:.3f}", "_count": f"{times:.0f}"}
-        yield f"{name}_seconds", "summary", what, samples
+    seconds, times = total.get("seconds", {}).get("decide", 0), sum(verdicts.values())
+    samples = {"_sum": f"{seconds:.3f}", "_count": f"{times:.0f}"}
+    yield "decide_seconds", "summary", "Seconds spent on deciding.", samples
     for name, what in _GAUGES.items():
         if (value := gauges[name]) is not None:
             yield name, "gauge", what, {"": f"{value:.3f}" if "time" in name else f"{value:.0f}"}

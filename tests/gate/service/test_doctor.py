@@ -45,7 +45,7 @@ def test_all_is_well(repo: Path) -> None:
     found = doctor(repo, code=0)
     assert {finding["level"] for finding in found.values()} <= {"ok", "weaker"}
     assert {name.partition(".")[0] for name in found} >= {
-        "config", "repository", "queue", "daemon", "system", "git", "hooks",
+        "config", "repository", "queue", "system", "git", "hooks",
     }  # fmt: skip
     left = {path for path in repo.rglob("*") if path.name != "hooks"}
     assert left <= set(before), "what was tried out is gone"
@@ -87,12 +87,6 @@ def test_repository_of_somebody_else(repo: Path) -> None:
     cure = found["repository.format"]["cure"].partition(": ")[2]
     assert cured(repo, {"cure": cure}) == 0
     assert doctor(repo, code=0)["repository.format"]["level"] == "ok"
-
-
-def test_young_lock_of_another_program_is_no_reason_to_act(repo: Path) -> None:
-    (repo / ".git/refs/heads/main.lock").touch()
-    found = doctor(repo, code=0)["repository.locks"]
-    assert (found["level"], "main.lock" in found["message"]) == ("weaker", True)
 
 
 # ---------------------------------------------------------------- configuration and hooks

@@ -26,7 +26,6 @@ from patchq.gate.land.worker import waits_for_mending
 from patchq.gate.pipeline.context import GateRules, branches_of
 from patchq.gate.pipeline.session import DEFAULT_IDENTITY
 from patchq.gate.queue import spool, store
-from patchq.gate.queue.inbox import lock_owner
 from patchq.gate.queue.spool import PUBLIC
 from patchq.gate.review.pull_requests import last_round
 from patchq.gate.service import cluster
@@ -44,7 +43,6 @@ _HELD = (
     " where state = 'held' and kind = 'report'"
 )
 _CURES = {ObjectDamaged.code: FSCK, CRASHED: "see the log and `dmesg`"}
-_OLD_SECONDS = 3600
 _TOKEN_DAYS = 5
 # What other systems lack, and the promise that is weaker for it.
 _ELSEWHERE = (
@@ -151,21 +149,6 @@ def _signing(place: Place) -> Iterator[Finding]:
     yield Finding("git.signing", "ok", f"commits are {'' if signs else 'not '}signed")
 
 
-def _locks(place: Place) -> Iterator[Finding]:
-    top = place.repo.commondir
-    globs = ("*.lock", "worktrees/*/*.lock", "refs/**/*.lock")
-    for lock in (lock for glob in globs for lock in sorted(top.glob(glob))):
-        with suppress(FileNotFoundError):  # it was released meanwhile
-            age = max(0, round(time.time() - lock.lstat().st_mtime))
-            yield Finding(
-                "repository.locks",
-                "todo" if age > _OLD_SECONDS else "weaker",
-                f"{lock} is there since {age} s; changes for it wait",
-                "wait, or start patchq again if it died; if no git runs in this repository any "
-                f"more: rm '{lock}'",
-            )
-
-
 def _remote_flaws(repo: Repository, config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
     remote = config.landing.remote
     if remote and not repo.setting(f"remote.{remote}.url"):
@@ -244,13 +227,6 @@ def _network(place: Place) -> Iterator[Finding]:
     except UsageError as fault:
         level: Level = "weaker" if place.config.queue.network_disk else "fatal"
         yield Finding("queue.network", level, fault.message, fault.hint)
-
-
-def _daemon(place: Place) -> Iterator[Finding]:
-    if owner := lock_owner(place.queue):
-        yield Finding(
-            "daemon", "ok", f"process {owner.pid} on {owner.host} since {moment(owner.since)}"
-        )
 
 
 def _held(place: Place) -> Iterator[Finding]:
@@ -360,7 +336,6 @@ _CHECKS = (
         lambda it: _try_out("repository.links", it.repo.commondir, it.repo.commondir),
         "hard links and renames work in the git directory",
     ),
-    Check("repository.locks", _locks, "no lock of another program is in the way"),
     Check(
         "repository.worktrees",
         lambda it: () if it.config.landing.remote else work_trees(it.repo),
@@ -386,7 +361,6 @@ QUEUE_CHECKS = (
         lambda it: space(it.repo.commondir, it.queue),
         "there is room on the disk",
     ),
-    Check("daemon", _daemon, "no daemon runs; responses wait until one does"),
     Check("queue.store", _held),
     Check("troubles", lambda it: noted(it.queue, it.config)),
 )

@@ -230,7 +230,10 @@ def _commits(session: Session, known: list[Report]) -> Iterator[Finding]:
         if report.commit in there[tip]:
             continue
         if session.repo.resolve_commit(report.commit):
-            yield from _gone(session, report)
+            now = history.examine(session, report)
+            if now.state == "reverted":
+                why = f"its report says {report.state}, and {now.note}"
+                yield Finding("commit.gone", "todo", why, f"patchq retry {report.id}", report.id)
         elif history.successor(report, session.repo, tip) is None:
             yield Finding(
                 "commit.missing",
@@ -239,13 +242,6 @@ def _commits(session: Session, known: list[Report]) -> Iterator[Finding]:
                 "fetch it from a clone, or `git fsck --lost-found`; or send the response again",
                 report.id,
             )
-
-
-def _gone(session: Session, report: Report) -> Iterator[Finding]:
-    now = history.examine(session, report)
-    if now.state == "reverted":
-        message = f"its report says {report.state}, and {now.note}"
-        yield Finding("commit.gone", "todo", message, f"patchq retry {report.id}", report.id)
 
 
 def _marks(session: Session, proposals: list[Report]) -> Iterator[Finding]:
