@@ -34,7 +34,6 @@ from msgspec import Struct
 
 from patchq.gate.errors import DiskFault, ObjectsGone, RepositoryFault
 from patchq.gate.git import files, records
-from patchq.gate.git.files import WAIT_SECONDS, LockFile, leftovers, make_directory
 from patchq.gate.git.objects import Identity
 
 _BAD_NAME = re.compile(
@@ -216,14 +215,14 @@ class Staged(Struct, frozen=True):
     """
 
     oid: str
-    lock: LockFile
+    lock: files.LockFile
 
     def drop(self) -> None:
         self.lock.free()
 
 
 def stage(repo: HasRefs, oid: str) -> Staged:
-    return Staged(oid, LockFile.write(repo.commondir, _SUFFIX, f"{oid}\n".encode()))
+    return Staged(oid, files.LockFile.write(repo.commondir, _SUFFIX, f"{oid}\n".encode()))
 
 
 def move(
@@ -236,7 +235,7 @@ def move(
     *,
     through: Sequence[tuple[str, str]] = (),
     first: Callable[[], None] = lambda: None,
-    wait: float = WAIT_SECONDS,
+    wait: float = files.WAIT_SECONDS,
     cut: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Move the ref to `new`, or return False if its tip is not `old`.
@@ -276,7 +275,7 @@ def move(
     return True
 
 
-def delete(repo: HasRefs, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:
+def delete(repo: HasRefs, ref: str, old: str, *, wait: float = files.WAIT_SECONDS) -> bool:
     """Delete the ref with its reflog; return False if `old` is not its tip."""
     path = _path(repo, ref)
     lock = stage(repo, old).lock
@@ -308,11 +307,15 @@ def put(repo: HasRefs, ref: str, commit: str | None, message: str, who: Identity
 def clean(commondir: Path) -> list[Path]:
     """Remove the files of killed owners alone; return the lock files that it freed."""
     freed = []
-    for lock in leftovers(commondir, _SUFFIX):
+    for lock in files.leftovers(commondir, _SUFFIX):
         if os.fstat(lock.fd).st_nlink > 1:
             places = [commondir / "packed-refs.lock"]
-            for where, _, files in os.walk(commondir / "refs"):
-                places += [Path(where, name) for name in files if name.endswith(".lock")]
+            places += [
+                Path(where, name)
+                for where, _, names in os.walk(commondir / "refs")
+                for name in names
+                if name.endswith(".lock")
+            ]
             place = lock.find(places)
             freed += [place] if place else []
         lock.free()
@@ -367,7 +370,7 @@ def _log(
     if ref.startswith(("refs/heads/", records.BOARDED, records.PUBLISHED)):
         create = os.O_CREAT
         _make_room(own)
-        make_directory(own.parent)
+        files.make_directory(own.parent)
     logs = [(own, create)]
     logs += [(at / "logs/HEAD", 0) for at, head in heads(repo.commondir) if head == ref]
     for log, flags in logs:
@@ -378,7 +381,7 @@ def _log(
 
 def _unpack(commondir: Path, ref: str, wait: float) -> None:
     """Leave the ref out of `packed-refs`; durable after the next barrier."""
-    lock = LockFile.write(commondir, _SUFFIX, b"")
+    lock = files.LockFile.write(commondir, _SUFFIX, b"")
     try:
         lock.hold(commondir / "packed-refs.lock", wait)
         line = rb"(?m)^[0-9a-fA-F]{40} %b\n(\^.*\n)?" % re.escape(os.fsencode(ref))

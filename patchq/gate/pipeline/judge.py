@@ -23,7 +23,7 @@ from patchq.core.text import unified
 from patchq.core.text.languages import SOURCE, suffix
 from patchq.core.text.quote import visible
 from patchq.gate.config.schema import Limits
-from patchq.gate.git.checkout import Checkout, dirty, unwritable
+from patchq.gate.git.checkout import Checkout, dirty
 from patchq.gate.git.objects import BLOB, SUBMODULE, Leaf, mode_of, object_id
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.progress import Decision
@@ -86,20 +86,17 @@ def choose_mode(
     return replace(decision, state=state, follows=follows)
 
 
-def cannot_follow(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | None:
-    """Return a warning if a work tree cannot follow a change of the paths.
+def cannot_follow(checkout: Checkout, then: str) -> Problem | None:
+    """Return a warning if a work tree cannot follow a change.
 
     `then` is what to do after the cure.
     """
-    why = checkout.unseen
-    if not why and (where := unwritable(checkout, paths)):
-        why = f"{where} cannot be written"
-    if not why:
+    if not checkout.unseen:
         return None
     return Problem(
         "worktree.unseen",
         f"the work tree {checkout.workdir} has {checkout.branch} checked out and would be left "
-        f"behind: {why}",
+        f"behind: {checkout.unseen}",
         f"{checkout.cure}; then {then}",
         severity="warning",
     )
@@ -124,7 +121,7 @@ def _left_behind(
     That includes a file in the way there, unless it is as `wanted`; None: do not look.
     """
     then = HAND_IN if decision.choice.dry_run else f"`patchq accept {decision.id}`"
-    if problem := cannot_follow(checkout, paths, then):
+    if problem := cannot_follow(checkout, then):
         yield problem
         return
     # It is where the branch is, not where that will be once those before it have landed.

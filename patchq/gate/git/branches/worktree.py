@@ -67,7 +67,6 @@ from patchq.gate.git.checkout import (
     same_entry,
 )
 from patchq.gate.git.command import Done
-from patchq.gate.git.files import LockFile, leftovers
 from patchq.gate.git.objects import BLOB, LINK, Leaf, is_blob, is_regular, object_id
 from patchq.gate.git.repository import Repository
 
@@ -98,7 +97,7 @@ class Follow:
     cut: Callable[[], bool] = lambda: False
     backup: bool = False
     _copies: Sequence[Path] = ()
-    _lock: LockFile = field(init=False)
+    _lock: files.LockFile = field(init=False)
     _torn: bool = False  # true while files and index are not those of the branch
     _reserved: ExitStack = field(default_factory=ExitStack)
     # The paths that have the result already, with their index entries as they were.
@@ -114,7 +113,7 @@ class Follow:
         """
         names = {"branch": self.checkout.branch, "old": self.old, "new": self.new}
         gitdir = self.checkout.gitdir
-        self._lock = LockFile.write(gitdir, _SUFFIX, json.dumps(names).encode() + b"\n")
+        self._lock = files.LockFile.write(gitdir, _SUFFIX, json.dumps(names).encode() + b"\n")
         try:
             self._lock.hold(gitdir / "index.lock", cut=self.cut)
             found = self._paths_in_the_way() or self._begin()
@@ -293,7 +292,7 @@ def recover(repo: Repository, *, wait: float = _RECOVER_SECONDS) -> list[Path]:
     """
     concerned = []
     for gitdir in sorted({repo.commondir, *(repo.commondir / "worktrees").glob("*")}):
-        for lock in leftovers(gitdir, _SUFFIX, wait):
+        for lock in files.leftovers(gitdir, _SUFFIX, wait):
             try:
                 workdir = _recover_one(repo, lock, gitdir)
             except RepositoryFault as stuck:  # it is in this one's way alone
@@ -313,7 +312,7 @@ def _tell_once(gitdir: Path, why: str) -> None:
     _LOG.warning("the work tree of %s stays as a patchq that died left it: %s", gitdir, why)
 
 
-def _recover_one(repo: Repository, lock: LockFile, gitdir: Path) -> Path | None:
+def _recover_one(repo: Repository, lock: files.LockFile, gitdir: Path) -> Path | None:
     index_lock = gitdir / "index.lock"
     held = lock.find([index_lock])
     first, _, rest = lock.own.read_bytes().partition(b"\n")
@@ -446,7 +445,7 @@ def _copy_index(gitdir: Path, copy: Path) -> None:
             shutil.copy2(gitdir / "index", copy)
 
 
-def _remove(lock: LockFile) -> None:
+def _remove(lock: files.LockFile) -> None:
     for suffix in (".new", ".new.lock"):
         lock.beside(suffix).unlink(missing_ok=True)
     lock.free()
