@@ -85,16 +85,6 @@ def test_linked_work_tree_follows(repo: Path) -> None:
     assert snapshot(repo) == before
 
 
-def test_other_files_may_be_dirty(repo: Path) -> None:
-    write_files(repo, {"b.txt": "mine\n", "untracked.txt": "mine\n"})
-    git("rm", "-q", "--cached", ".gitignore", cwd=repo)
-    before = status(repo)
-    (told,) = run(repo, "auto", x=EDIT)
-    assert (told["state"], codes(told)) == ("applied", [])
-    assert status(repo) == before
-    assert (repo / "a.txt").read_text() == "one\n2\nthree\n"
-
-
 # ---------------------------------------------------------------- many at once
 
 MANY = {name: f"{name}\n" for name in ("c.txt", "d.txt", "e.txt", "f.txt")}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command import block, codes, drop, fresh, patchq, report, work
+from tests.helpers.command import block, codes, drop, patchq, report, work
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 from tests.helpers.stores import unpublish
 
@@ -87,39 +87,6 @@ def test_others_go_on(
     patchq("run", cwd=repo)
     assert report(repo / ".patchq", "bad")["state"] == good["state"]
     git("fsck", "--strict", "--no-dangling", cwd=repo)
-
-
-def pack(repo: Path) -> Path:
-    git("repack", "-adq", cwd=repo)
-    return next((repo / ".git/objects/pack").glob("*.pack"))
-
-
-PACKS: dict[str, tuple[str, Callable[[bytes], bytes] | None]] = {
-    "no index": (".idx", None),
-    "no pack": (".pack", None),
-    "an empty index": (".idx", lambda data: b""),
-    "a torn index": (".idx", lambda data: data[:-30]),
-    "a torn pack": (".pack", lambda data: data[: len(data) // 2]),
-}
-
-
-@pytest.mark.parametrize("name", PACKS)
-def test_a_target_that_cannot_be_read_holds_what_is_for_it(repo: Path, name: str) -> None:
-    suffix, harm = PACKS[name]
-    file = pack(repo).with_suffix(suffix)
-    before = file.read_bytes()
-    file.unlink()
-    if harm:
-        file.write_bytes(harm(before))
-    (told,) = work(repo, good=GOOD)
-    assert (told["state"], codes(told)) == ("held", [("repository.damaged", "warning")])
-    (held,) = patchq("--json", "status", cwd=repo).json()["held"]
-    assert (held["id"], held["code"]) == ("good", "repository.damaged")
-    patchq("doctor", "--before-start", cwd=repo)
-    file.unlink(missing_ok=True)
-    file.write_bytes(before)
-    fresh("run", cwd=repo)  # who has a pack open goes on with what it was
-    assert report(repo / ".patchq", "good")["state"] == "applied"
 
 
 def test_damaged_tip_at_the_time_of_a_crash(repo: Path) -> None:

@@ -99,25 +99,6 @@ def test_refs_and_reflog(repo: Path, way: str) -> None:
     assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
 
 
-def test_message_of_the_front_matter_counts(repo: Path) -> None:
-    message = r"Fix: two\n\nAt last.\nPatchq-Batch: y\nSigned-off-by: me"
-    text = f'---\nmessage: "{message}"\n---\n{EDIT}'
-    land(repo, "auto", text)
-    assert git("log", "-1", "--format=%s", "main", cwd=repo) == "Fix: two"
-    trailers = git("log", "-1", "--format=%(trailers:only,unfold,key=Patchq-Batch)", cwd=repo)
-    assert trailers.split() == ["Patchq-Batch:", "x"]
-    assert "\nSigned-off-by" not in git("log", "-1", "--format=%B", cwd=repo)
-
-
-def test_author_of_the_response_counts_only_if_asked_for(repo: Path) -> None:
-    text = f"---\nauthor: Eve <eve@example.org>\n---\n{EDIT}"
-    land(repo, "auto", text)
-    assert git("log", "-1", "--format=%ae", cwd=repo) == "ada@example.org"
-    configure(repo, "mode: auto\ncommit: {author_from_response: true}\n")
-    give(repo, "y", text.replace("two", "three").replace("2", "3"))
-    assert git("log", "-1", "--format=%ae %ce", cwd=repo) == "eve@example.org ada@example.org"
-
-
 def test_refusal_leaves_nothing(repo: Path) -> None:
     before = git("for-each-ref", cwd=repo), sorted((repo / ".git/objects").rglob("*"))
     told = give(repo, "x", RESPONSE + block("a.txt", "nowhere\n", "x\n"), code=1)

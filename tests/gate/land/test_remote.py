@@ -160,26 +160,6 @@ def test_what_people_do_on_the_remote_is_noticed(
         assert there(gate, "b.txt") == "more\n"
 
 
-@pytest.mark.parametrize("by", ["merge", "accept"])
-def test_a_batch_stands_on_the_one_that_it_depends_on(gate: Path, by: str) -> None:
-    configure(gate, "review")
-    first, second = block("a.txt", "two\n", "2\n"), block("a.txt", "2\n", "zwei\n")
-    drop(gate / ".patchq", {"x.md": first, "y.md": f"---\ndepends_on: [x]\n---\n{second}"})
-    patchq("run", cwd=gate)
-    assert told(gate, "y")["stands_on"]["batch"] == "x"
-    if by == "accept":
-        patchq("accept", "--stack", "y", cwd=gate)
-        assert states(gate, "x", "y") == ["accepted", "accepted"]
-        assert not [name for name in refs(hub(gate)) if name.startswith("refs/heads/patchq/")]
-        assert "zwei" in there(gate, "a.txt")
-        return
-    merge(gate)
-    patchq("run", cwd=gate)
-    patchq("run", cwd=gate)
-    assert states(gate, "x", "y") == ["accepted", "proposed"]
-    assert told(gate, "y")["stands_on"] is None
-
-
 def test_a_remote_that_is_away_holds_batches_and_is_named(gate: Path) -> None:
     hub(gate).rename(gate.parent / "elsewhere")
     drop(gate / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})

@@ -11,7 +11,7 @@ import pytest
 
 from tests.gate.review.beside import tree, with_work_tree, work
 from tests.helpers.command import patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 __all__ = ["work"]
 
@@ -117,6 +117,13 @@ LEADING = {
     "the queue's name": ("dir/.patchq.yaml", "c.txt", "path.denied"),
     "a secret": ("new", "AK" + "IAZ7QX3MPLW2RTN5VK", "edit.secret"),
 }
+LOOKED_AT = {
+    "to a file": ("new", "a.txt"),
+    "to a directory by a link": ("new", "folder/"),
+    "to nothing": ("dir/new", "node_modules/x"),
+    "led elsewhere": ("old", "b.json"),
+    "in the place of a file": ("a.txt", "dir/c.txt"),
+}
 
 
 @pytest.mark.parametrize(("path", "to", "code"), LEADING.values(), ids=LEADING)
@@ -130,6 +137,39 @@ def test_a_link_may_not_lead_everywhere(
     problems = [problem["code"] for problem in told["problems"]]
     assert (told["state"], problems) == ("rejected", [code])
     assert git("rev-parse", "main", cwd=repo) == before
+
+
+@pytest.mark.parametrize(("path", "to"), LOOKED_AT.values(), ids=LOOKED_AT)
+def test_a_person_looks_at_a_link(repo: Path, work: Path, path: str, to: str) -> None:
+    write_config(repo, "version: 1\nmode: auto\ntarget: main\n")
+    commit_files(repo, {})
+    make_link(work, path, to)
+    commit_files(work, {})
+    told = handed_in(repo)
+    (problem,) = told["problems"]
+    assert (told["state"], problem["code"], problem["path"]) == ("proposed", "path.review", path)
+    assert problem["message"] == f"{path} would be a symbolic link to {to}"
+    patchq("accept", "work", cwd=repo)
+    assert os.readlink(repo / path) == to
+
+
+# ---------------------------------------------------------------- nothing goes through a link
+
+THROUGH = {
+    "a new file": "folder/new.txt\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n",
+    "an edit": "folder/c.txt\n<<<<<<< SEARCH\nc\n=======\nx\n>>>>>>> REPLACE\n",
+    "the link's text": "old\n<<<<<<< SEARCH\na.txt\n=======\nx\n>>>>>>> REPLACE\n",
+    "the link itself": "old\n<<<<<<< DELETE\n>>>>>>> DELETE\n",
+    "its name": "old\n<<<<<<< RENAME\nnew\n>>>>>>> RENAME\n",
+}
+
+
+@pytest.mark.parametrize("text", THROUGH.values(), ids=THROUGH)
+def test_no_response_writes_through_a_link(repo: Path, text: str) -> None:
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\n---\n{text}", code=1)
+    told = report(repo / ".patchq", "x")
+    assert {problem["code"] for problem in told["problems"]} == {"path.not_a_file"}
+    assert git("status", "--porcelain", cwd=repo) == ""
 
 
 # ---------------------------------------------------------------- what stands in the way

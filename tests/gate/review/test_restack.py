@@ -104,18 +104,6 @@ def test_what_does_not_touch_does_not_collide(repo: Path) -> None:
     assert [pending(repo, id) for id in "xyznm"] == [[]] * 5
 
 
-def test_lines_are_compared_across_a_moved_target(repo: Path) -> None:
-    run(repo, x=change(10, 10))
-    git("checkout", "-q", "patchq/x", cwd=repo)  # so that it stays where it is
-    git("worktree", "add", "-q", "../other", "main", cwd=repo)
-    commit_files(repo.parent / "other", {"a.txt": "top\n" * 5 + TEXT})
-    configure(repo, "mode: review\ntarget: main\n")
-    run(repo, y=change(11, 11), z=change(5, 5))
-    assert pending(repo, "x") == [("1", "a.txt", 10, "y", "of-y", "1", "a.txt", (16, 16))]
-    assert pending(repo, "y") == [("1", "a.txt", 16, "x", "of-x", "1", "a.txt", (10, 10))]
-    assert pending(repo, "z") == []
-
-
 @pytest.mark.parametrize("how", ["discard", "delete", "supersede"])
 def test_collision_goes_with_the_other_batch(repo: Path, how: str) -> None:
     run(repo, x=change(5, 5), y=change(5, 6), z=change(6, 6))

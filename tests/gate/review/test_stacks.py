@@ -125,17 +125,6 @@ def test_a_diamond_waits_until_its_sides_stand_on_each_other(two: Path) -> None:
     assert states(two, "a", "b", "c", "d") == ["accepted"] * 4
 
 
-def test_in_auto_mode_nothing_stacks(repo: Path) -> None:
-    write_config(repo, "version: 1\nmode: auto\npaths: {review: [b.txt]}\n")
-    send(repo, "a", says("line 5", "five", "b.txt"))
-    send(repo, "b", says("line 5", "five"), "a")
-    assert told(repo, "a")["state"] == "proposed"
-    assert "a is proposed" in why_held(repo, "b")
-    patchq("accept", "a", cwd=repo)
-    patchq("run", cwd=repo)
-    assert told(repo, "b")["state"] == "applied"
-
-
 def test_a_long_series_is_proposed_in_one_run_and_lands_at_once(repo: Path) -> None:
     ids = [f"s{number}" for number in range(10)]
     for number, id in enumerate(ids):
@@ -172,21 +161,6 @@ def test_the_answer_to_a_lower_one_takes_its_place_below(two: Path) -> None:
     assert told(two, "b")["problems"] == []
     patchq("accept", "--stack", "b", cwd=two)
     assert (two / "a.txt").read_text().count("twelve") == 1
-
-
-def test_a_person_amends_the_lower_one(two: Path) -> None:
-    git("checkout", "-q", "patchq/a", cwd=two)
-    (two / "b.txt").write_text("mine\n")
-    git("commit", "-q", "-a", "--amend", "--no-edit", cwd=two)
-    git("checkout", "-q", "main", cwd=two)
-    patchq("run", cwd=two)
-    assert tip(two, "patchq/b^") == tip(two, "patchq/a")
-    assert told(two, "b")["stands_on"]["commit"] == tip(two, "patchq/a")
-    assert moved(two, "b") == []
-    patchq("accept", "--stack", "b", cwd=two)
-    assert states(two, "a", "b") == ["accepted", "accepted"]
-    assert told(two, "a")["commit"] == tip(two, "main^")
-    assert (two / "b.txt").read_text() == "mine\n"
 
 
 @pytest.mark.parametrize("how", ["merge", "ff", "rebase"])
