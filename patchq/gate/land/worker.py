@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
 from math import inf
 from time import monotonic, sleep
 from weakref import WeakKeyDictionary
@@ -159,10 +158,9 @@ def work(claims: Iterable[Claim], session: Session, tell: Tell) -> int:
         if not (left[0].choice or session.ask):  # no person waits for it
             _rest(session)
         tips = Tips(session, _unsure.setdefault(session.repo, set()))
-        group = _Group(room, session)
-        ended += _gather(group, left, tips, tries, tell)
-        again, lost, done = _settle(group.decisions, session, tips, tell, rejoined)
-        ended += done
+        group, found = _gather(left, room, session, tips, tries, tell)
+        again, lost, done = _settle(group, session, tips, tell, rejoined)
+        ended += found + done
         tries.update(lost)
         rejoined |= {decision.claim.token for decision in again}
         room = max(1, len(lost) // 2) if lost else most
@@ -179,70 +177,52 @@ def _rest(session: Session) -> None:
         sleep(min(rest, _PULSE_SECONDS))
 
 
-@dataclass
-class _Group:
-    """Decisions that share their flushes, gathered for a time; `room` is for so many."""
-
-    room: int
-    session: Session
-    decisions: list[Decision] = field(default_factory=list)
-    clock: float = field(default_factory=monotonic)
-
-    def is_full(self, claim: Claim) -> bool:
-        """Return true if the group lands before the claim is looked at."""
-        if not self.decisions:
-            return False
-        most = max(_GROUP_SECONDS, self.session.branches.seconds)
-        return (
-            len(self.decisions) >= self.room
-            or (not self.session.hooks.joined and monotonic() - self.clock > most)
-            # The second of the same bytes is recognised by the report of the first.
-            or any(one.claim.source.sha256 == claim.source.sha256 for one in self.decisions)
-        )
-
-    def lands_before(self, decision: Decision) -> bool:
-        """Return true if the decision depends on what the group has not landed yet."""
-        dirty = any(problem.code == "worktree.dirty" for problem in decision.problems)
-        waits = {p.conflicts_with.batch for p in decision.problems if p.conflicts_with}
-        named = {decision.header.retries, decision.header.id} - {None}
-        return any(
-            (dirty and one.follows and one.target == decision.target)
-            or (decision.state == "held" and one.state == "proposed" and one.id in waits)
-            or one.id == decision.duplicate_of
-            or not named.isdisjoint((one.id, one.header.id))
-            for one in self.decisions
-        )
+def _lands_before(group: Sequence[Decision], decision: Decision) -> bool:
+    """Return true if the decision depends on what the group has not landed yet."""
+    dirty = any(problem.code == "worktree.dirty" for problem in decision.problems)
+    waits = {p.conflicts_with.batch for p in decision.problems if p.conflicts_with}
+    named = {decision.header.retries, decision.header.id} - {None}
+    return any(
+        (dirty and one.follows and one.target == decision.target)
+        or (decision.state == "held" and one.state == "proposed" and one.id in waits)
+        or one.id == decision.duplicate_of
+        or not named.isdisjoint((one.id, one.header.id))
+        for one in group
+    )
 
 
 def _gather(
-    group: _Group,
-    left: deque[Claim],
-    tips: Tips,
-    tries: Counter[str],
-    tell: Tell,
-) -> int:
-    """Decide on claims until the group has to land; return how many were found landed."""
-    session, ended = group.session, 0
-    while left and not session.stop.is_set and not group.is_full(left[0]):
+    left: deque[Claim], room: int, session: Session, tips: Tips, tries: Counter[str], tell: Tell
+) -> tuple[list[Decision], int]:
+    """Decide on claims until they have to land; return how many were found landed, too.
+
+    They share their flushes, so they are gathered for a time; `room` is for so many.
+    """
+    group, ended = list[Decision](), 0
+    seconds = inf if session.hooks.joined else max(_GROUP_SECONDS, session.branches.seconds)
+    ends = monotonic() + seconds
+    while left and not session.stop.is_set and len(group) < room:
         claim = left[0]
+        # The second of the same bytes is recognised by the report of the first.
+        alike = any(one.claim.source.sha256 == claim.source.sha256 for one in group)
+        if group and (alike or monotonic() > ends):
+            break
         if claim.request and session.desk:
             session.desk.take(claim)
-            left.popleft()
-            continue
-        if landing.landed_since([claim], session, tell):
+        elif landing.landed_since([claim], session, tell):
             ended += 1
         else:
             decision = _decide(claim, session, tips)
             if tries[claim.token] >= _TRIES:
                 decision = _given_up(decision)
-            if group.lands_before(decision):
+            if _lands_before(group, decision):
                 break  # it is decided again once they have
             if decision.state == "held" and claim.held:
                 landing.hold_on(decision, session)
             else:
-                group.decisions.append(_checked(decision, session, tips))
+                group.append(_checked(decision, session, tips))
         left.popleft()
-    return ended
+    return group, ended
 
 
 # The paths that were in the way when a work tree was to follow, as long as they may be.

@@ -156,7 +156,7 @@ class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
     def _ready(self, session: Session, id: str, before: Collection[str]) -> Decided:
         """Return the proposal with the chosen edits, or why it cannot board behind those."""
         report = decide.proposal(session, id)
-        _, branch = decide.tips(session, report)
+        branch = decide.branch_of(session, id)
         if self.seen.get(id) not in (None, branch):
             return Decided(report, (decide.unseen(id),))
         problem, stack = depends.why_not_alone(session, report), depends.under(session, report)
@@ -427,7 +427,7 @@ def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
     """
     decide.refresh(session, decides=False)
     report = decide.waits(session, id)
-    _, branch = decide.tips(session, report)
+    branch = decide.branch_of(session, id)
     if branch != report.commit:
         return Decided(report, (_only_whole(session, report),))
     choice = select(choice_of(report), report.edits, only, frozenset())

@@ -38,17 +38,11 @@ class Decided(Struct, frozen=True):
     """The outcomes of those that were decided on with it, in their order."""
 
 
-def tips(session: Session, report: CommittedReport) -> tuple[str, str]:
-    """Return the tips of the target and the proposal's branch.
-
-    Raises `UsageError` where one is gone.
-    """
-    names = report.target, records.branch(report.id)
-    target, branch = map(session.branches.tip, names)
-    if target is None or branch is None:
-        missing = names[0] if target is None else names[1]
-        raise UsageError(f"the branch {missing} is gone", "see `patchq status`")
-    return target, branch
+def branch_of(session: Session, id: str) -> str:
+    """Return the tip of the proposal's branch; `UsageError` where it is gone."""
+    if branch := session.branches.tip(records.branch(id)):
+        return branch
+    raise UsageError(f"the branch {records.branch(id)} is gone", "see `patchq status`")
 
 
 def unseen(id: str) -> Problem:
