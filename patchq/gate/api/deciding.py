@@ -142,7 +142,7 @@ def ask_model(session: Session, request: bytes, name: str, tell: Tell) -> None:
     session = replace(session, desk=desk)
     with closing(desk):
         desk.take(replace(session.queue.adopt(request, name), request=True))
-        while desk.open:
+        while desk.asked:
             worker.work(desk.answered(wait=1.0), session, tell)
 
 

@@ -103,11 +103,12 @@ def cannot_follow(checkout: Checkout, then: str) -> Problem | None:
 
 
 def _wanted(changes: Sequence[FileChange]) -> dict[str, Leaf | None]:
-    found = dict[str, Leaf | None]((path, None) for path in touched(changes))
-    for change in changes:
-        if change.after is not None:
-            found[change.path] = (mode_of(change), object_id(BLOB, change.after))
-    return found
+    gone = dict.fromkeys(touched(changes))
+    return gone | {
+        change.path: (mode_of(change), object_id(BLOB, change.after))
+        for change in changes
+        if change.after is not None
+    }
 
 
 def _left_behind(

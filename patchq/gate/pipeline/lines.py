@@ -57,7 +57,7 @@ def carry_lines(
             Touch(run, block[:2], block[2:], same=False, beside=not _overlap(run, block[:2]))
             for block in reversed(met)
         ]
-        start = a0 + _shift(theirs, a0)
+        start = shifted(a0, theirs)
         lines += [*present[position:start], *new]
         position = start + a1 - a0
     lines += present[position:]
@@ -67,7 +67,7 @@ def carry_lines(
 def image(lines: Lines, theirs: Sequence[LineHunk]) -> Lines:
     """Return the present place of a run of old lines; a change in it counts as a whole."""
     first, end = lines
-    start, stop = first + _shift(theirs, first), end + _shift(theirs, end)
+    start, stop = shifted(first, theirs), shifted(end, theirs)
     for a0, a1, b0, b1 in theirs:
         if a0 < first < a1:
             start = b0
@@ -81,7 +81,7 @@ def shifted(line: int, theirs: Sequence[LineHunk]) -> int:
 
     Only changes that end at or before it count.
     """
-    return line + _shift(theirs, line)
+    return line + sum((b1 - b0) - (a1 - a0) for a0, a1, b0, b1 in theirs if a1 <= line)
 
 
 def inclusive(lines: Lines) -> Lines:
@@ -92,10 +92,6 @@ def inclusive(lines: Lines) -> Lines:
 def in_words(lines: Lines) -> str:
     """Return lines, 1-based and inclusive, for people."""
     return f"line {lines[0]}" if lines[0] >= lines[1] else f"lines {lines[0]}-{lines[1]}"
-
-
-def _shift(theirs: Sequence[LineHunk], line: int) -> int:
-    return sum((b1 - b0) - (a1 - a0) for a0, a1, b0, b1 in theirs if a1 <= line)
 
 
 def _is_telling(old: Sequence[bytes], new: Sequence[bytes]) -> bool:

@@ -40,7 +40,6 @@ from patchq.core.model.values import (
 from patchq.core.plan import batch, guards
 from patchq.core.resolve.levels import unescape
 from patchq.core.text.quote import HIDDEN
-from patchq.gate.config.schema import Limits
 from patchq.gate.errors import CannotSign, Fault, ObjectDamaged, disk_fault
 from patchq.gate.git.checkout import WorkTrees
 from patchq.gate.git.objects import Identity, parse_identity
@@ -209,14 +208,12 @@ def choose_base(response: Response) -> Base:
     if declared is None:
         return Base(response.tip, "tip")
     # A clone's own branch is as old as the clone, and another on each machine.
-    remote = session.branches.remote
-    shared = session.branches.tip(declared) if remote else None
+    shared = session.branches.tip(declared) if session.branches.remote else None
     if commit := shared or session.repo.resolve_commit(declared):
         return Base(commit, "declared")
-    where = f"on {remote}, as far as it is fetched here" if remote else "in this repository"
     problem = Problem(
         "frontmatter.base",
-        f"there is no commit {declared!r} {where}",
+        f"there is no commit {declared!r} in this repository",
         "give the id of the commit that you read the files from, in full, or leave `base` out",
     )
     raise EndedEarly("rejected", problem)
@@ -265,7 +262,14 @@ def parse(response: Response, base: Base) -> Parsed:
     if any(problem.severity == "error" for problem in parsed.problems):
         raise EndedEarly("rejected", *parsed.problems)
     response.warnings.extend(parsed.problems)
-    _check_size(parsed, session.config.limits)
+    if not parsed.edits:
+        hint = "send every change as a SEARCH/REPLACE block"
+        none = Problem("response.no_edits", "the response holds no edit", hint)
+        raise EndedEarly("rejected", none)
+    if (count := len(parsed.edits)) > (most := session.config.limits.edits):
+        message = f"{count} edits are more than `limits.edits` ({most})"
+        hint = "send the changes in several responses"
+        raise EndedEarly("rejected", Problem("response.too_large", message, hint))
     if candidates := response.claim.generation.candidates:
         # The anchors that its prompt offered count, whatever an edit says of them.
         parsed = replace(
@@ -278,23 +282,6 @@ def parse(response: Response, base: Base) -> Parsed:
             ),
         )
     return parsed
-
-
-def _check_size(parsed: Parsed, limits: Limits) -> None:
-    if not parsed.edits:
-        problem = Problem(
-            "response.no_edits",
-            "the response holds no edit",
-            "send every change as a SEARCH/REPLACE block",
-        )
-        raise EndedEarly("rejected", problem)
-    if len(parsed.edits) > limits.edits:
-        problem = Problem(
-            "response.too_large",
-            f"{len(parsed.edits)} edits are more than `limits.edits` ({limits.edits})",
-            "send the changes in several responses",
-        )
-        raise EndedEarly("rejected", problem)
 
 
 def resolve(response: Response, base: Base, parsed: Parsed) -> Resolved:

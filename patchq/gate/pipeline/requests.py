@@ -42,24 +42,19 @@ class RequestDesk:
     """The requests of one session that a model is asked for.
 
     `ring` is called, from any thread, when an answer is there.  A new configuration is a new
-    `session`.
+    `session`.  `asked` has those that wait for an answer, or for `answered`, by their tokens.
     """
 
     def __init__(self, session: Session, ring: Callable[[], None] = lambda: None) -> None:
         self.session, self._ring = session, ring
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ask")
-        self._asked: dict[str, tuple[Claim, Future[Reply]]] = {}
-
-    @property
-    def open(self) -> int:
-        """The number of requests that wait for an answer, or for `answered`."""
-        return len(self._asked)
+        self.asked: dict[str, tuple[Claim, Future[Reply]]] = {}
 
     def take(self, claim: Claim) -> None:
         """Begin to ask, unless the claim is being asked for already."""
-        known = self._asked.get(claim.token)
+        known = self.asked.get(claim.token)
         reply = known[1] if known else self._begun(claim)
-        self._asked[claim.token] = claim, reply
+        self.asked[claim.token] = claim, reply
         if not known:
             reply.add_done_callback(lambda done: None if done.cancelled() else self._ring())
 
@@ -80,17 +75,17 @@ class RequestDesk:
 
         `wait` is how many seconds to wait for the first.
         """
-        replies = [reply for _, reply in self._asked.values()]
+        replies = [reply for _, reply in self.asked.values()]
         futures.wait(replies, wait, futures.FIRST_COMPLETED)
         claims: list[Claim] = []
-        for token, (claim, reply) in list(self._asked.items()):
+        for token, (claim, reply) in list(self.asked.items()):
             if self.session.stop.is_set:
                 break  # what was cut short is asked again by the next start
             if reply.done():
                 data, generation = reply.result()
                 body = claim.data if data is None else data
                 claims.append(self.session.queue.answer(claim, body, generation))
-                del self._asked[token]
+                del self.asked[token]
         return claims
 
     def refused(self, report: Report) -> None:

@@ -260,7 +260,7 @@ class Daemon:
 
     def waits(self) -> bool:
         """Return true if what comes here by itself is still awaited."""
-        return bool(self.desk.open or worker.look_at_held(self.session, self.tell))
+        return bool(self.desk.asked or worker.look_at_held(self.session, self.tell))
 
 
 def _fetch(session: Session, within: float = 0.0) -> None:
