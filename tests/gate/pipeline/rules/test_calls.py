@@ -50,10 +50,7 @@ DELETIONS = [
     *_rows("every one", {"a.txt": "x\ny\nx\n"}, [("Edit", _edit("x", replace_all=True))],
            after={"a.txt": "y\n"}),
     *_rows("a part of a line", A, [("Edit", _edit("wo"))], after={"a.txt": "one\nt\nthree\n"}),
-    *_rows("a line without its indentation", {"a.txt": "one\n  two\n"}, [("Edit", _edit("two"))],
-           after={"a.txt": "one\n  \n"}),
     *_rows("another tool", A, [("replace", _edit("two"))], after=LITERAL),
-    Row("no tool's name", A, _bare(("", _edit("two"))), LITERAL),
 ]  # fmt: skip
 
 
@@ -78,10 +75,6 @@ NAMES = [
            codes=("response.unreadable_edit",)),
     *_rows("it looks, and holds an edit", A, [("view", _edit("two\n"))],
            codes=("response.unreadable_edit",)),
-    *_rows("every one of none", A, [("Edit", _edit("x", "y", replace_all=True))],
-           codes=("match.none",)),
-    *_rows("two places", {"a.txt": "x x\n"}, [("Edit", _edit("x", "y"))],
-           codes=("match.ambiguous",)),
 ]  # fmt: skip
 
 

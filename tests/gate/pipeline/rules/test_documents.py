@@ -43,21 +43,12 @@ TALK = {
     "an explanation": "The function `run` in `src/app.py` strips the name:\n\n```python\n"
     "value = name.strip()\n```\n\nThen it returns it.\n",
     "usage under a path line": "src/app.py\n```python\nfrom src.app import run\nrun('x')\n```\n",
-    "a traceback under a path": "`src/app.py`:\n```\nTraceback (most recent call last):\n"
-    '  File "src/app.py", line 4, in run\nAttributeError: strip\n```\n',
-    "a log of a new file": "The log `out/server.log` says:\n\n```log\n12:00:01 INFO up\n```\n",
     "a tree": "The layout is:\n\n```\n├── src/app.py\n└── src/util.js\n```\n",
     "a placeholder": "path/to/file.py\n```python\nx = 1\n```\n",
     "a root twin": "app.py\n```python\nprint('hello')\n```\n",
-    "a root twin by label": "File: app.py\n```python\nprint('hello')\n```\n",
     "a file in another case": "SRC/App.py\n```python\nprint('hello')\n```\n",
-    "an excerpt by comment": "```python\n# src/app.py\ndef stop():\n    pass\n```\n",
     "an elision under a new path": "src/new.py\n```python\n# ... existing code ...\n```\n",
-    "an excerpt of the beginning": "src/app.py\n```python\nimport os\n\n\ndef run(name):\n```\n",
     "a list of files": "Please add these files to the chat:\n\n1. `src/app.py`\n2. `src/util.js`\n",
-    "a review comment": "`src/app.py:4` The name may be None:\n\n```suggestion\n    value = name\n```\n",
-    "a readme in talk": "A readme could say:\n\n````markdown\n# Tool\n\n## src/app.py\n\n```python\n"
-    "import src.app\n```\n\nIt runs.\n````\n",
     "thinking about a file": "<think>\nsrc/app.py\n```python\nx = 1\n```\n</think>\nNo change.\n",
 }
 
@@ -115,8 +106,6 @@ FILES = [
     Row("colon, replaced", BASE, WHOLE, DONE),
     Row("FILE, replaced", BASE, f"FILE: src/app.py\n```python\n{NEW_APP}```\n", DONE),
     Row("path line, replaced", BASE, f"src/app.py\n```python\n{NEW_APP}```\n", DONE),
-    Row("json", BASE, '```json:conf/a.json\n{"edits": 3}\n```\n', {"conf/a.json": '{"edits": 3}\n'}),
-    Row("empty", BASE, "```python:src/__init__.py\n```\n", {"src/__init__.py": ""}),
     Row("whole_files", BASE, "---\nwhole_files: true\n---\nsrc/util.js\n```js\nlet b\n```\n", {"src/util.js": "let b\n"}),
     *(Row(f"no form: {name}", BASE, f"{above}\n```python{info}\n{PY}```\n", codes=("response.no_edits",)) for name, above, info in (
         ("a heading", "### src/new.py", ""), ("bold", "**src/new.py**", ""), ("a list", "1. src/new.py", ""),

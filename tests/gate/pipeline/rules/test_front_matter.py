@@ -54,20 +54,6 @@ def test_what_would_be_lost(bench: Bench, form: Form, lines: tuple[str, ...]) ->
     }
 
 
-@SEVERAL_FORMS
-@pytest.mark.parametrize(
-    "head",
-    [
-        "```yaml\n---\nagent: x\nbase: {}\n---\n```\n\n",
-        "\ufeff---\r\nagent: x\r\nbase: {}\r\n---\r\n",
-        "---\n---\n",
-    ],
-    ids=["fence", "bom", "empty"],
-)
-def test_what_stands_round_it(bench: Bench, form: Form, head: str) -> None:
-    check(bench, Row("", A, head.format(BASE) + written(form), DONE))
-
-
 FURTHER_DOWN = {
     "below prose": "Here it is.\n\n---\ntarget: elsewhere\n---\n",
     "behind a fence": "```sh\nls\n```\n---\n# so\ntarget: b\n\ndepends_on:\n  - a\n---\n",

@@ -20,38 +20,11 @@ FILES = {
 EDIT = Change("src/pages/a.ts", "two\n", "2\n", 1)
 NEW = Change("src/pages/n.ts", None, "new\n")
 
-SPELLINGS: Mapping[str, Callable[[str], str]] = {
-    "as it is": str,
-    "dot": lambda p: f"./{p}",
-    "absolute": lambda p: f"{ROOT}/{p}",
-}
-
 
 def _change(form: Form, change: Change) -> Change:
     if form.family != "files" or change.old is None:
         return change
     return Change(change.path, FILES[change.path], applied(FILES, [change])[change.path])
-
-
-def _can(form: Form, change: Change, spelling: str) -> bool:
-    prefixed = form.name in ("unified_diff", "diff_fence", "mail") and "absolute" in spelling
-    return form.expresses(change) and not prefixed
-
-
-CASES = [
-    pytest.param(form, change, spelling, id=f"{form.name}-{what}-{spelling}")
-    for form in FORMS
-    for what, change in (("edit", EDIT), ("new", NEW))
-    for spelling in SPELLINGS
-    if _can(form, change, spelling)
-]
-
-
-@pytest.mark.parametrize(("form", "change", "spelling"), CASES)
-def test_spellings(bench: Bench, form: Form, change: Change, spelling: str) -> None:
-    style = PathStyle(spell=SPELLINGS[spelling])
-    text = form.write([_change(form, change)], style)
-    check(bench, Row(spelling, FILES, text, applied(FILES, [change])))
 
 
 # ---------------------------------------------------------------- a diff's prefix
@@ -138,12 +111,6 @@ SEVERAL = [
         _block("./src/n.py", "", "x\n") + _block("src\\n.py", "x\n", "y\n"),
         {"src/n.py": "y\n"},
     ),
-    Row(
-        "a name with a backslash",
-        AB | {"src\\a.py": "one\n"},
-        _block("src\\a.py"),
-        {"src\\a.py": "1\n"},
-    ),
     Row("git's own", AB, _block(f"{ROOT}/.git/config", "", "x\n"), None, ("path.invalid",)),
 ]
 
@@ -153,7 +120,6 @@ SEVERAL = [
 MADE_A = {"a.py": "new\n"}
 TWINS = [
     Row("root", AB, f"a.py\n{CREATION}", None, ("path.not_found",), says=("src/a.py",)),
-    Row("another case", AB, f"`A.py`\n{CREATION}", None, ("path.not_found",)),
     Row(
         "the other goes",
         AB,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -57,49 +56,10 @@ def test_what_cannot_be_read_is_asked_for_in_its_own_form(bench: Bench, form: st
     assert "path/to" not in told
 
 
-def test_of_a_long_quote_the_beginning_is_shown(bench: Bench) -> None:
-    long = "".join(f"none {n}\n" for n in range(90))
-    told = prompt(bench, f"src/a.txt\n<<<<<<< SEARCH\n{long}=======\ny\n>>>>>>> REPLACE\n")
-    assert "none 59\n" in told
-    assert "none 60\n" not in told
-    assert "… 30 more lines of it are left out here" in told
-
-
 def test_a_quote_with_a_secret_is_not_shown(bench: Bench) -> None:
     key = "ghp_" + "a1B2c3D4e5F6" * 3
     told = prompt(bench, f"src/a.txt\n<<<<<<< SEARCH\n{key}\n=======\ny\n>>>>>>> REPLACE\n")
     assert key not in told
-
-
-def counted(**members: object) -> str:
-    return json.dumps([{"file_path": "src/a.txt", **members}])
-
-
-def indexed(**members: object) -> str:
-    return json.dumps({"edits": [{"id": "e", "file": "src/a.txt", **members}]})
-
-
-COUNTS = {
-    "call that states it": (
-        counted(old_string="of the", new_string="of a", expected_replacements=3),
-        "occurs 40 times in src/a.txt, and the edit asks for `expected_replacements: 3`",
-        "say `expected_replacements: 40` if all of them are meant",
-    ),
-    "indexed": (
-        indexed(type="modification", target="line 3", replacement="x", occurrences=[1, 99]),
-        "occurs 11 times in src/a.txt, and the edit asks for `occurrences: [1, 99]`",
-        "count from 1 to 11",
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "message", "hint"), COUNTS.values(), ids=COUNTS)
-def test_counts_are_told_in_the_words_of_the_edit(
-    bench: Bench, text: str, message: str, hint: str
-) -> None:
-    told = prompt(bench, text)
-    assert message in told
-    assert hint in told.replace("Say `exp", "say `exp").replace("Count from", "count from")
 
 
 def block(path: str, old: str, new: str) -> str:

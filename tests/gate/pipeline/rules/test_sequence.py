@@ -107,13 +107,6 @@ CALLED = [
         messages(write(TEN + "end\n"), edit("end\n", "END\n")), {PATH: TEN + "END\n"}),
     Row("edit of what the write took away", {PATH: TEN},
         messages(write(TEN[7:]), edit("line 0\n", "zero\n")), None, ("match.none",)),
-    Row("write keeps CRLF, edits follow", {PATH: "a\r\nb\r\nc\r\n"},
-        messages(write("a\nB\nc\n"), edit("c\n", "C\n")), {PATH: "a\r\nB\r\nC\r\n"}),
-    Row("replace_all takes what a call before wrote", {PATH: lines("foo", "x")},
-        messages(edit("x\n", "foo x\n"),
-                 tool("Edit", file_path=PATH, old_string="foo", new_string="bar",
-                      replace_all=True)),
-        {PATH: lines("bar", "bar x")}),
     Row("a write that leaves too little", {PATH: TEN},
         messages(edit("line 1\n", "one\n"), write("line 0\n")), None, ("edit.shrinks",)),
 ]  # fmt: skip
@@ -163,8 +156,6 @@ WHOLE = [
                      "".join(f"+{line}\n" for line in NEW.splitlines())),
           "a fence": f"{deleted(PATH)}````text:{PATH}\n{NEW}````\n",
       }.items()),
-    Row("replaced by too little", {PATH: TEN}, deleted(PATH) + created(PATH, "line 0\n"), None,
-        ("edit.shrinks",)),
     *(Row(f"a swap, {name}", FILES, text, {"a.txt": TWO, "b.txt": ONE},
           warnings=("base.unknown",), state="proposed")
       for name, text in {
@@ -190,8 +181,6 @@ WHOLE = [
       }.items()),
     Row("renamed onto a deleted file", FILES, renamed("a.txt", "b.txt") + deleted("b.txt"),
         {"a.txt": None, "b.txt": ONE}, warnings=("base.unknown",)),
-    Row("two files for one name", FILES, renamed("a.txt", "c.txt") + renamed("b.txt", "c.txt"),
-        None, ("conflict.overlap",)),
     *(Row(f"swapped, and edited where the quote stands once, under {path}", FILES,
           renamed("a.txt", "b.txt") + changed(path, "1\n", "I\n") + renamed("b.txt", "a.txt"),
           {"a.txt": TWO, "b.txt": "I\nsame\nx\n"})
@@ -199,9 +188,6 @@ WHOLE = [
     Row("swapped, and edited where the quote stands in both", FILES,
         renamed("a.txt", "b.txt") + renamed("b.txt", "a.txt") + changed("a.txt", "same\n", "S\n"),
         None, ("conflict.order",), says=("two files", "renames")),
-    Row("a diff swaps and edits: its paths are the base's", FILES,
-        diff("a.txt", "b.txt", "@@ -1,3 +1,3 @@\n 1\n-same\n+S\n x\n") + diff("b.txt", "a.txt"),
-        {"a.txt": TWO, "b.txt": "1\nS\nx\n"}),
 ]  # fmt: skip
 
 

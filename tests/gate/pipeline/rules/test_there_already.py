@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pytest
 
@@ -66,7 +66,6 @@ UNKNOWN = [
     *_replaced("nothing kept", LIST, ("zwei\n", "two\n"), codes=("match.none",)),
     *_replaced("an empty replacement", LIST, ("one\nzwei\n", ""), codes=("match.none",),
                but=("mail",)),
-    *_replaced("at two places", "a\nx\nb\na\nx\n", ("a\ny\n", "a\nx\n"), codes=("match.none",)),
 ]  # fmt: skip
 
 
@@ -85,16 +84,12 @@ CHAINS = [
                ("old\n", "new\n"), head=DECLARED, after="x\na\nnew\nnew\ny\n", but=_IN_ORDER),
     *_replaced("a chain that is not there", "x\na\ny\n", ("a\n", "a\nold\n"), ("old\n", "new\n"),
                after="x\na\nnew\ny\n", but=_IN_ORDER),
-    *_replaced("two at one point, on a declared base", "q\na\nw\nb\nj\n", ("b\n", "a\nb\n"),
-               ("q\n", "q\nw\n"), head=DECLARED, after="q\nw\na\nw\na\nb\nj\n", but=_IN_ORDER),
 ]  # fmt: skip
 
 LONG = "".join(f"line {n}\n" for n in range(20))
 MOVED = [
     *_replaced("a second delivery", f"{LONG}a\nb\n", ("a\n", "a\nrow\n"), head=DECLARED,
                since=f"{LONG}a\nrow\nb\n"),
-    *_replaced("a second delivery of a brace", f"{LONG}a\n}}\nb\n", ("a\n}\n", "a\n}\n}\n"),
-               head=DECLARED, since=f"{LONG}a\n}}\n}}\nb\n"),
 ]  # fmt: skip
 
 
@@ -112,31 +107,6 @@ PARTS = [
 ]  # fmt: skip
 
 
-def _indexed(
-    before: str, name: str, edit: Mapping[str, object], head: str = "", **more: object
-) -> Row:
-    text = json.dumps({"edits": [{"id": "e", "file": "a.txt", **edit}]})
-    return Row(name, {"a.txt": before}, head + text, **more)  # type: ignore[arg-type]
-
-
-def _addition(
-    occurrence: object, after: str = "one", insertion: str = "\ntwo"
-) -> dict[str, object]:
-    return {
-        "type": "addition",
-        "afterText": after,
-        "occurrence": occurrence,
-        "insertion": insertion,
-    }
-
-
-TWICE = "one\ntwo\n--\none\nthree\n"
-NUMBERED = [
-    _indexed(TWICE, "at another place", _addition(2),
-             after={"a.txt": "one\ntwo\n--\none\ntwo\nthree\n"}),
-    _indexed(TWICE, "there, on a declared base", _addition(1), DECLARED, codes=("match.none",)),
-]  # fmt: skip
-
 WHOLE = [
     Row("a creation", {"a.txt": "one\n"}, "a.txt\n<<<<<<< SEARCH\n=======\none\n>>>>>>> REPLACE\n",
         state="duplicate"),
@@ -148,7 +118,7 @@ WHOLE = [
 
 @pytest.mark.parametrize(
     "row",
-    [*THERE, *MEANT, *UNKNOWN, *TAKEN, *CHAINS, *MOVED, *PARTS, *NUMBERED, *WHOLE],
+    [*THERE, *MEANT, *UNKNOWN, *TAKEN, *CHAINS, *MOVED, *PARTS, *WHOLE],
     ids=lambda row: row.name,
 )
 def test_there_already(bench: Bench, row: Row) -> None:

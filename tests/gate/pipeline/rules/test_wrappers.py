@@ -182,7 +182,60 @@ ENDS = [
 ]
 
 
-ROWS = [*STAYS, *THOUGHTS, *DRAFTS, *PREFIXED, *DIVIDED, *ENDS]
+# ---------------------------------------------------------------- escaped on the way
+
+TAGGED = {"a.html": "<p>one</p>\n<p>two &amp; <b></p>\n", "src/a.py": "x = 1\ny = 2\n"}
+HTML = "a.html\n<<<<<<< SEARCH\n<p>one</p>\n=======\n<p>1</p>\n>>>>>>> REPLACE\n"
+
+
+def entities(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+ESCAPED = [
+    Row("entities", TAGGED, entities(HTML), None, UNREADABLE),
+    Row("escaped beside edits", TAGGED, f"{SEARCH}\n{entities(HTML)}", None, UNREADABLE),
+    Row("escaped beside a patch", TAGGED, f"{V4A}\\n{entities(HTML)}", None, UNREADABLE),
+    Row("escaped twice", TAGGED, entities(entities(HTML)), None, UNREADABLE),
+    Row("backslashes beside edits", A, SEARCH + "\n" + SEARCH.replace("<", "\\<").replace(
+        ">", "\\>"),
+        None, UNREADABLE),
+    *in_every_form(
+        ("words about entities", "Use &lt;b&gt; for <b> and \\n for a line's end.\n\n{}"),
+        ("words about markers", "It begins with `&lt;&lt;&lt;&lt;&lt;&lt;&lt; SEARCH`.\n\n{}"),
+    ),
+]  # fmt: skip
+
+
+# ---------------------------------------------------------------- notations of other tools
+
+AB = A | {"src/b.py": "z = 1\n"}
+
+
+def cline(path: str, block: str) -> str:
+    return f"<replace_in_file>\n<path>{path}</path>\n<diff>\n{block}</diff>\n</replace_in_file>\n"
+
+
+NOTED = [
+    Row("a call that holds a block", AB, cline("src/a.py", BLOCK), DONE),
+    Row(
+        "lines that look so, in both halves",
+        {"n.md": ":start_line:1\n-------\nx\n"},
+        "n.md\n<<<<<<< SEARCH\n:start_line:1\n-------\nx\n=======\n:start_line:1\n-------\ny\n"
+        ">>>>>>> REPLACE\n",
+        {"n.md": ":start_line:1\n-------\ny\n"},
+    ),
+    *(
+        Row(f"a path as {line}", AB, f"{line}\n{text}", DONE)
+        for line in ("src/a.py:1", "`src/a.py:1-2`")
+        for text in (BLOCK, f"```python\n{BLOCK}```\n")
+    ),
+    Row("two paths in words", AB, f"Not src/b.py but src/a.py:\n{BLOCK}", codes=UNREADABLE),
+    Row("a path in tags", AB, f"<path>src/a.py</path>\n{BLOCK}", DONE),
+]
+
+
+ROWS = [*STAYS, *THOUGHTS, *DRAFTS, *PREFIXED, *DIVIDED, *ENDS, *ESCAPED, *NOTED]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
