@@ -14,7 +14,7 @@ from patchq.llm.corrections import NEW, OLD
 from tests.helpers.chat_server import ChatServer, Reply, serving
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.ending import running
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
+from tests.helpers.gitrepo import git, make_repo, write_config
 
 KEY = "sk-very-secret-0123456789"
 FILE = "def total(items, tax):\n    value = sum(items)\n    return value * tax\n"
@@ -109,24 +109,6 @@ def test_unescaping_by_program_says_so(repo: Path) -> None:
     ]
     body = git("log", "-1", "--format=%b", "patchq/response", cwd=repo)
     assert "The old text of edit 1 was corrected by the program." in body
-
-
-def test_dry_run_asks_and_keeps_nothing(repo: Path) -> None:
-    with serving([*RIGHT, *RIGHT]) as server:
-        configure(repo, server)
-        for _ in range(2):
-            patchq("check", "-", cwd=repo, stdin=RESPONSE)
-    assert len(server.requests) == 4
-
-
-def test_stale_base_is_corrected_on_it_and_carried(repo: Path) -> None:
-    base = git("rev-parse", "HEAD", cwd=repo)
-    commit_files(repo, {"a.py": "# first\n" + FILE})
-    with serving(RIGHT) as server:
-        configure(repo, server)
-        told = apply(repo, f"---\nbase: {base}\n---\n{RESPONSE}")
-    assert told["state"] == "applied"
-    assert git("show", "main:a.py", cwd=repo) == "# first\n" + FILE.replace(*CHANGED)[:-1]
 
 
 def test_stopped_daemon_waits_for_no_model(repo: Path) -> None:

@@ -270,16 +270,6 @@ def test_batch_that_depends_on_what_it_replaces_is_refused(repo: Path) -> None:
     assert told(repo, "x")["state"] == "proposed"
 
 
-def test_dependency_may_be_a_duplicate(repo: Path) -> None:
-    configure(repo, HOLDS)
-    run(repo, ("x.md", EDIT), ("again.md", EDIT), ("y.md", after(OTHER, "again")))
-    assert told(repo, "again")["state"] == "duplicate"
-    assert told(repo, "y")["state"] == "held"
-    patchq("accept", "x", cwd=repo)
-    patchq("run", cwd=repo)
-    assert told(repo, "y")["state"] == "applied"
-
-
 def test_unknown_dependency_is_waited_for_so_long(repo: Path) -> None:
     configure(repo, "queue: {hold_seconds: 60}\n")
     drop(repo / ".patchq", {"x.md": after(EDIT, "nobody")})

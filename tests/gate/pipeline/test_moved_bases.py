@@ -117,12 +117,6 @@ def test_the_same_change_by_a_person_is_named(repo: Path) -> None:
     assert (told["state"], told["duplicate_of"]) == ("duplicate", made)
 
 
-def test_an_ambiguous_quote_is_not_sought_in_the_past(repo: Path) -> None:
-    commit_on_trunk(repo, {"a.txt": f"{LINES}{LINES}"}, "Twice")
-    told = give(repo, "r", block("a.txt", "line 9\n", "line IX\n"), code=1)
-    assert [p["code"] for p in told["problems"]] == ["match.ambiguous"]
-
-
 def test_a_branch_that_is_merged_with_another_line_of_history(repo: Path) -> None:
     """The collision is found behind a merge commit, too."""
     base = git("rev-parse", "trunk", cwd=repo)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -167,9 +166,6 @@ def test_without_a_model_nothing_is_sent(tmp_path: Path) -> None:
 
 BAD = {
     "no task": ("files: [a.py]\n", "frontmatter.value"),
-    "unknown key": ("files: [a.py]\ntask: x\nfile: y\n", "frontmatter.value"),
-    "not text": (b"files: [\xff]\n", "response.not_text"),
-    "form": ("files: [a.py]\ntask: x\nform: poem\n", "frontmatter.value"),
     "base": ("files: [a.py]\ntask: x\nbase: feed\n", "frontmatter.base"),
     "secret": ("files: [.env]\ntask: x\n", "path.denied"),
     "test": ("files: [a.py]\ntask: x\ntests: [b.py]\n", "path.not_found"),
@@ -371,20 +367,3 @@ def test_who_dies_with_an_answer_does_not_ask_twice(step: str, text: str, tmp_pa
         assert len(at.server.requests) == 1
         assert not [*(at.queue / "active").iterdir()]
         assert at.body().endswith(text)
-
-
-def test_many_requests_are_asked_a_few_at_a_time(tmp_path: Path) -> None:
-    def script(request: Request) -> str:
-        (name,) = re.findall(r"make (n\d+\.txt)", request.question)
-        return f"```text:{name}\nhello\n```\n"
-
-    with serving(script) as server:
-        at = Place(tmp_path, server)
-        names = [f"n{k}" for k in range(12)]
-        drop(
-            at.queue,
-            {f"{n}.request.yaml": f"files: [{n}.txt]\ntask: make {n}.txt\n" for n in names},
-        )
-        patchq("run", cwd=at.root)
-        assert {report(at.queue, name)["state"] for name in names} == {"applied"}
-        assert server.most_at_once <= 4

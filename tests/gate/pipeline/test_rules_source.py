@@ -130,12 +130,6 @@ def test_a_checked_out_branch_brings_no_rules(
     assert not marker.exists()
 
 
-def test_accept_runs_no_hook_of_a_checked_out_branch(repo: Path, marker: Path) -> None:
-    patchq("apply", "-", cwd=repo, stdin=RESPONSE)
-    patchq("accept", "response", cwd=repo)
-    assert not marker.exists()
-
-
 def test_a_bare_repository_reads_its_home_branch(repo: Path, marker: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare.git"
     git("clone", "-q", "--bare", str(repo), str(bare), cwd=tmp_path)

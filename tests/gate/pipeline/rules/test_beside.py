@@ -45,85 +45,44 @@ ARGUMENTS = '{"path": "src/b.py", "content": "p = 9"}'
 FENCES = {
     "a heading over a fence": f"### src/b.py\n\n{fenced('python', 'p = 9')}",
     "a bold path over a fence": f"**src/b.py**\n{fenced('python', 'p = 9')}",
-    "a list's item over a fence": f"1. src/b.py\n{fenced('python', 'p = 9')}",
     "a sentence over a fence": f"And in `src/b.py`:\n\n{fenced('python', 'p = 9')}",
-    "a sentence with a new path": f"Create `src/c.py`:\n\n{fenced('python', 'p = 9')}",
     "a path over a fence": f"src/b.py\n{fenced('python', 'p = 9')}",
     "a new path over a fence": f"src/c.py\n{fenced('python', 'p = 9')}",
-    "a path in the info": fenced("python src/b.py", "p = 9"),
     "a citation": fenced("1:2:src/b.py", "p = 9"),
     "a suggestion": fenced("suggestion", "p = 9"),
-    "a title": fenced('python title="src/b.py"', "p = 9\nq = 9"),
-    "a comment with a label": fenced("python", "# filepath: src/b.py\np = 9\nq = 9"),
-    "a comment of HTML": fenced("html", "<!-- src/new.html -->\n<p>\n</p>"),
     "a fence of tildes": "In src/b.py:\n~~~python\np = 9\n~~~\n",
-    "a fence in a list": "- In src/b.py:\n\n  ```python\n  p = 9\n  ```\n",
     "a fence in a quotation": "> In src/b.py:\n>\n> ```python\n> p = 9\n> ```\n",
     "a fence of tags": "In src/b.py:\n<code>\np = 9\n</code>\n",
-    "an open fence": "In src/b.py:\n\n```python\np = 9\n",
-    "words in another language": f"在 `src/b.py` 中：\n\n{fenced('python', 'p = 9')}",
-    "signs of a diff": f"In src/b.py:\n\n{fenced('python', '-p = 1' + chr(10) + '+p = 9')}",
-    "a diff without a header": fenced("diff", "-p = 1\n+p = 9"),
 }
 CODE = {
     "a tool's code": fenced(
         "tool_code", "print(default_api.write_file(path='src/b.py', content='p = 9'))"
     ),
-    "a call in Python": fenced("python", "api.edit_file(text='p = 9', path='src/b.py')"),
-    "open": fenced("python", "with open('src/b.py', 'w') as f:\n    f.write('p = 9\\n')"),
-    "Path": fenced("python", "Path('src/b.py').write_text('p = 9\\n')"),
-    "a removal": fenced("python", "os.remove('src/b.py')"),
 }
 CALLED = {
     "Llama's call": '<|python_tag|>write_file.call(path="src/b.py", content="p = 9")\n',
-    "Mistral's call": f"[TOOL_CALLS]write_file[ARGS]{ARGUMENTS}\n",
     "Hermes's call": f'<tool_call>\n{{"name": "write_file", "arguments": {ARGUMENTS}}}\n</tool_call>\n',
     "a call in JSON": f'{{"name": "write_file", "arguments": {ARGUMENTS}}}\n',
-    "a call of an unknown tool": f'{{"name": "put", "arguments": {ARGUMENTS}}}\n',
-    "a fenced file in JSON": fenced("json", ARGUMENTS),
-    "Cline's tags": "<write_to_file>\n<path>src/n.py</path>\n<content>\nn = 1\n</content>\n"
-    "</write_to_file>\n",
-    "Cursor's tags": "<edit_file>\n<target_file>src/b.py</target_file>\n<code_edit>\n# ...\n"
-    "p = 9\n</code_edit>\n</edit_file>\n",
     "a file's tag": '<file path="src/n.py">\nn = 1\n</file>\n',
     "a tag that deletes": '<delete_file path="src/b.py"/>\n',
-    "a tag that renames": '<rename_file from="src/b.py" to="src/c.py" />\n',
-    "a tag with an action": '<file path="src/b.py" action="delete"/>\n',
-    "a tag in a fence": fenced("xml", '<delete_file path="src/b.py"/>'),
     "a command in a tag": "<execute_command>\n<command>rm src/b.py</command>\n</execute_command>\n",
     "a shell's call": '{"name": "bash", "arguments": {"command": "rm src/b.py"}}\n',
 }
 RECORDS = {
     "TOML": fenced("toml", 'file = "src/b.py"\nold = "p = 1"\nnew = "p = 9"'),
-    "YAML": fenced("yaml", "file: src/b.py\nsearch: p = 1\nreplace: p = 9"),
-    "blocks of YAML": fenced(
-        "yaml", "edits:\n  - path: src/b.py\n    before: |\n      p = 1\n    after: |\n      p = 9"
-    ),
     "JSON": fenced("json", '{"filename": "src/b.py", "original": "p = 1", "replacement": "p = 9"}'),
-    "JSON without a fence": '{"filename": "src/b.py", "original": "p = 1", "changed": "p = 9"}\n',
     "Cursor's object": fenced(
         "json", '{"target_file": "src/b.py", "instructions": "up", "code_edit": "p = 9"}'
     ),
-    "Windsurf's object": fenced(
-        "json", '{"TargetFile": "src/b.py", "ReplacementChunks": [{"TargetContent": "p = 1"}]}'
-    ),
-    "a map": fenced("json", '{"src/b.py": "p = 9\\nq = 2\\n"}'),
     "JSON Patch": fenced("json", '[{"op": "replace", "path": "/src/b.py", "value": "p = 9"}]'),
     "half a call": '{"path": "src/b.py", "new_string": "p = 9"}\n',
-    "a broken call": '{"path": "src/b.py", "old_string": "p = 1", "new_string": "p = "9""}\n',
-    "an edit script without a type": '{"file": "src/b.py", "edits": [{"anchor": {}}]}\n',
 }
 OTHERS = {
     "ed": fenced("ed", "src/b.py\n1c\np = 9\n.\nw"),
     "a patch for git": "*** Update File: src/b.py\n@@\n-p = 1\n+p = 9\n*** End Patch\n",
     "a normal diff": fenced("diff", "1c1\n< p = 1\n---\n> p = 9"),
     "a hunk without a file": "@@ -1,2 +1,2 @@\n-p = 1\n+p = 9\n q = 2\n",
-    "half a pair": f"FILE: src/b.py\n\nFIND:\n{fenced('', 'p = 1')}",
-    "lines under a path": "src/b.py:\np = 9\nq = 9\n",
-    "reStructuredText": ".. code-block:: python\n   :caption: src/b.py\n\n   p = 9\n",
-    "an archive": "-- src/b.py --\np = 9\n",
     "words that change": "Also change `p = 1` to `p = 9` in `src/b.py`.\n",
-    "a table": "| file | old | new |\n|---|---|---|\n| src/b.py | `p = 1` | `p = 9` |\n",
 }
 MARKERS = {
     f"markers {old!r}": marked(old, new)
@@ -177,17 +136,13 @@ COMMANDS = {
         "jq '.version = 9' package.json | sponge package.json",
     )
 } | {
-    "a prompt": "Then run\n\n$ rm src/b.py\n",
     "a console": fenced("console", "$ rm src/b.py"),
-    "PowerShell": fenced("powershell", "Remove-Item src\\b.py"),
-    "PowerShell that writes": fenced("pwsh", "'p = 9' | Out-File src/b.py"),
-    "cmd": fenced("bat", "C:\\x> del src\\b.py"),
     "a command in a plain fence": fenced("", "rm src/b.py"),
     "a command in backticks": "Then run `rm src/b.py` once.\n",
 }  # fmt: skip
 WAYS = {**FENCES, **CODE, **CALLED, **RECORDS, **OTHERS, **MARKERS, **PAIRS, **COMMANDS}
 SILENT = {
-    "Mistral's call", "reStructuredText", "an archive", "words that change", "a table", "tags 'old'", "tags 'before'", "tags 'find'",
+    "words that change", "tags 'old'", "tags 'before'", "tags 'find'",
     "tags 'old_code'", "$ curl -o src/b.py https://example.org/b.py",
     "$ jq '.version = 9' package.json | sponge package.json", "a command in backticks",
 }  # fmt: skip
@@ -214,20 +169,13 @@ LANDS = {
     "lines of the base under their path": f"src/b.py\n{fenced('python', 'p = 1')}",
     "the result": f"Now it reads:\n\n{fenced('python', 'x = 3')}",
     "what the edit does": fenced("", "-x = 1\n+x = 3"),
-    "a list of files": "Files:\n- src/a.py\n- src/b.py\n",
     "paths line by line": "Files:\nsrc/a.py\nsrc/b.py\n\nDone.\n",
     "words": "It sets `x` to 3; see src/b.py, docs/x.md and `foo()`.\n",
-    "a tag of HTML in words": "A <b>bold</b> step, as List<String> is.\n",
     "a heading": "### src/b.py\n\nis as it was.\n",
 }
 SHOWN = {
-    "usage": fenced("python", "from src.a import x\nprint(x)"),
     "a traceback": fenced("", "Traceback (most recent call last):\nOSError: no space"),
-    "output": fenced("text", "2 passed in 0.1s"),
-    "data": fenced("json", '{"name": "x", "n": 1}'),
     "a nested fence": f"````markdown\nRun:\n\n{fenced('sh', 'make')}````\n",
-    "a conflict": fenced("", "<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> topic"),
-    "bare data": '{"name": "x"}\n',
     "a fence with two ends": f"src/b.py\n{fenced('md', 'p')}{fenced('', 'q')}",
 }
 """May be shown or meant, so a person looks; nothing of it refuses the edit."""

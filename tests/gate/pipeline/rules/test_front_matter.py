@@ -6,7 +6,7 @@ import pytest
 
 from bench.corpus.rewrites.forms import AS_IT_IS, FORMS, Form
 from bench.corpus.rewrites.tasks import Change
-from tests.helpers.deciding import BASE, Bench, Row, check
+from tests.helpers.deciding import Bench, Row, check
 
 A = {"src/a.py": "x = 1\ny = 2\n"}
 BLOCK = "src/a.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 3\n>>>>>>> REPLACE\n"
@@ -25,23 +25,11 @@ def rows(*lines: str, form: Form) -> str:
 
 SOME = [form for form in FORMS if form.name in ("search_replace", "v4a", "messages", "mail")]
 SEVERAL_FORMS = pytest.mark.parametrize("form", SOME, ids=lambda form: form.name)
-HONOURED = {
-    "subject with a colon": ("agent: x", "message: fix(auth): loop", f"base: {BASE}"),
-    "a quoted subject": ("message: 'It''s done'  # so", "target: main"),
-    "braces": ('{"target": "main", "agent": "x"}',),
-    "block scalar": ("message: |", "  Do it", "", "  target: all", f"base: {BASE}"),
-}
 LOST = {
     "a line that is no key": ("target: elsewhere", "and do it quickly"),
     "a sentence before it": ("I made the change:", "target: elsewhere"),
     "braces": ('{"target": "elsewhere"}',),
 }
-
-
-@SEVERAL_FORMS
-@pytest.mark.parametrize("lines", HONOURED.values(), ids=HONOURED)
-def test_what_is_honoured(bench: Bench, form: Form, lines: tuple[str, ...]) -> None:
-    check(bench, Row("", A, rows(*lines, form=form), DONE))
 
 
 @SEVERAL_FORMS

@@ -66,12 +66,6 @@ STAYS = [
         ("a draft in a thought", "<thinking>\n{draft}\nNo.\n</thinking>\n\n{}"),
     ),
     Row(
-        "an edit of a file with tags",
-        {"t.txt": "<think>\na\n</think>\n"},
-        "t.txt\n<<<<<<< SEARCH\n<think>\na\n=======\n<think>\nb\n>>>>>>> REPLACE\n",
-        {"t.txt": "<think>\nb\n</think>\n"},
-    ),
-    Row(
         "a new file with a lone tag, under its path",
         A,
         "t/new.txt\n```\na\n</think>\n<reasoning>\n```\n",
@@ -145,13 +139,6 @@ PREFIXED = [
         behind("  ", INNER),
         {"src/a.py": PYTHON["src/a.py"].replace("if a:\n", "if b:\n\n")},
     ),
-    Row(
-        "a line that lacks the prefix",
-        A,
-        "src/a.py\n" + behind("> ", BLOCK).replace("> x = 3", "x = 3"),
-        None,
-        UNREADABLE,
-    ),
 ]
 
 
@@ -195,8 +182,6 @@ def entities(text: str) -> str:
 ESCAPED = [
     Row("entities", TAGGED, entities(HTML), None, UNREADABLE),
     Row("escaped beside edits", TAGGED, f"{SEARCH}\n{entities(HTML)}", None, UNREADABLE),
-    Row("escaped beside a patch", TAGGED, f"{V4A}\\n{entities(HTML)}", None, UNREADABLE),
-    Row("escaped twice", TAGGED, entities(entities(HTML)), None, UNREADABLE),
     Row("backslashes beside edits", A, SEARCH + "\n" + SEARCH.replace("<", "\\<").replace(
         ">", "\\>"),
         None, UNREADABLE),
