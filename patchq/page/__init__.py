@@ -1,7 +1,7 @@
 """`patchq review`: the page on which people look at what waits, and decide.
 
-`server` keeps everybody else out, `app` answers requests, a view module for each page makes the
-values that its template shows, `live` tells browsers of changes.  Nothing here decides: what is
+`server` keeps everybody else out, `app` answers requests, `views` makes the values that
+templates show, `live` tells browsers of changes.  Nothing here decides: what is
 asked for goes to the functions that the command line calls.
 """
 

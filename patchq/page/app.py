@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from msgspec import convert
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -21,7 +21,7 @@ from patchq.gate.api import Gate
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import CRASHED, Fault, UsageError, fault_of
 from patchq.gate.review.decide import Decided
-from patchq.page import batch, decisions, diff, inbox, live
+from patchq.page import decisions, diff, live, views
 from patchq.page.decisions import DraftPlace, Form
 from patchq.page.diff import VIEWED
 from patchq.page.shown import Shown, rendered
@@ -54,23 +54,23 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
 
     return Starlette(
         routes=[
-            route("/", answers.page(inbox.view)),
-            route("/history", answers.page(inbox.history)),
-            route("/statistics", answers.page(inbox.statistics)),
-            route("/conflicts", answers.page(inbox.conflicts)),
+            route("/", answers.page(views.inbox)),
+            route("/history", answers.page(views.history)),
+            route("/statistics", answers.page(views.statistics)),
+            route("/conflicts", answers.page(views.conflicts)),
             route("/help", answers.page(lambda gate, asked: Shown("help.html", "Help", {}))),
             Route("/changes", changes),
             route("/blob/{oid}", answers.picture),
-            route("/several", answers.page(inbox.several)),
+            route("/several", answers.page(views.several)),
             route("/several", answers.decide_several, "POST"),
-            route("/batch/{id}", answers.page(batch.view)),
-            route("/batch/{id}/file", answers.page(batch.view_file)),
+            route("/batch/{id}", answers.page(views.change)),
+            route("/batch/{id}/file", answers.page(views.one_file)),
             route("/batch/{id}/viewed", answers.mark_viewed, "POST"),
             route("/batch/{id}/draft", answers.keep_draft, "POST"),
-            route("/batch/{id}/{deed}", answers.decide, "POST"),
+            *(route(f"/batch/{{id}}/{deed}", answers.decide, "POST") for deed in decisions.DEEDS),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ],
-        exception_handlers={404: _missing, 405: _missing, ClientDisconnect: _gone},
+        exception_handlers={404: _missing, 405: _missing},
     )
 
 
@@ -93,20 +93,20 @@ class _Answers:
         return answer
 
     def decide(self, request: Request, form: Form) -> Response:
-        id, deed = request.path_params["id"], request.path_params["deed"]
+        id, deed = request.path_params["id"], request.url.path.rpartition("/")[2]
         decided: Decided | None = None
         problems: Sequence[Problem] = ()
         with self._looking.gate() as gate:
-            after = inbox.neighbours(gate, id)[1]
+            after = views.neighbours(gate, id)[1]
         try:
             with self._deciding.gate(writes=True) as gate:
-                decided = decisions.take(gate, id, deed, form)
+                decided = decisions.DEEDS[deed](gate, id, form)
                 problems = decided.problems
         except Fault as error:
             problems = [decisions.problem(error)]
         if problems or deed == "choose":
             choice = None if problems else decided
-            again = partial(batch.view, problems=problems, choice=choice)
+            again = partial(views.change, problems=problems, choice=choice)
             return self.page(again, 409 if problems else 200)(request, form)
         with self._looking.gate() as gate:
             if deed == "discuss":
@@ -121,7 +121,7 @@ class _Answers:
             ids, problems = decisions.decide_each(gate, deed, form)
             undo = _undoable(gate, deed, ids)
         if problems:
-            again = partial(inbox.several, problems=problems, undo=undo)
+            again = partial(views.several, problems=problems, undo=undo)
             return self.page(again, 409)(request, form)
         return _done(deed, ids, "/" if len(ids) > 1 else f"/batch/{ids[0]}", undo)
 
@@ -184,11 +184,6 @@ def _safely(work: Work, request: Request, form: Form) -> Response:
 async def _missing(request: Request, error: Exception) -> Response:
     problem = Problem("usage", "there is no such page", "go to the inbox")
     return _failed(request, problem, getattr(error, "status_code", 404))
-
-
-async def _gone(request: Request, error: Exception) -> Response:
-    """Return an empty answer: the browser left before it had sent its form."""
-    return Response(status_code=400)
 
 
 def _failed(request: Request, problem: Problem, status: int) -> Response:

@@ -21,13 +21,6 @@ Form = ImmutableMultiDict[str, str]
 _OF_COMMENTS = ("path", "side", "from", "line", "words")
 
 
-def take(gate: Gate, id: str, deed: str, form: Form) -> Decided:
-    """Carry out the decision in the form of one change."""
-    if deed not in _DEEDS:
-        raise UsageError(f"there is no {deed} of a change", "go back to the change")
-    return _DEEDS[deed](gate, id, form)
-
-
 def decide_each(gate: Gate, deed: str, form: Form) -> tuple[list[str], list[Problem]]:
     """Make one decision on all chosen proposals.
 
@@ -99,20 +92,19 @@ def _take_back(gate: Gate, ids: Sequence[str], seen: Mapping[str, str], why: str
     decided = gate.undo(id)
     review = decided.report.review
     left = {one.id for one in review.comments} if review else set()
-    general: list[str] = []
+    drafts: dict[DraftPlace, list[str]] = {}
     for one in before.comments if before else ():
-        if one.id in left:
-            continue
+        place = WHOLE
         if one.lines and one.path and one.side:
             place = DraftPlace(one.path, one.side, *map(str, one.lines))
-            keep_draft(gate, id, place, one.text)
-        else:
-            general.append(f"edit {one.edit}: {one.text}" if one.edit else one.text)
-    keep_draft(gate, id, WHOLE, "\n".join(general))
+        if one.id not in left:
+            drafts.setdefault(place, []).append(one.text)
+    for place, texts in drafts.items():
+        keep_draft(gate, id, place, "\n".join(texts))
     return decided
 
 
-_DEEDS: Mapping[str, Callable[[Gate, str, Form], Decided]] = {
+DEEDS: Mapping[str, Callable[[Gate, str, Form], Decided]] = {
     "accept": _accept,
     "choose": _choose,
     "discard": _discard,

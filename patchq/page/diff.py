@@ -15,7 +15,6 @@ from posixpath import splitext
 from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
-from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import FileChange
@@ -238,20 +237,14 @@ PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _MOST_PICTURE_BYTES = 8 << 20
 
 
-class Picture(Struct, frozen=True):
-    side: str
-    address: str
-    size: str
-
-
-def pictures_of(change: FileChange) -> list[Picture]:
-    """Return the sides of a file that can be shown as pictures."""
+def pictures_of(change: FileChange) -> list[tuple[str, str, str]]:
+    """Return the sides of a file that can be shown as pictures, with address and size."""
     kind = splitext(change.path)[1][1:].lower()
     if kind not in PICTURE_TYPES or change.link:
         return []
     sides = {"before": change.before, "after": change.after}
     return [
-        Picture(side, f"/blob/{blob_id(data)}?as={kind}", f"{len(data):,} bytes")
+        (side, f"/blob/{blob_id(data)}?as={kind}", f"{len(data):,} bytes")
         for side, data in sides.items()
         if data is not None and len(data) <= _MOST_PICTURE_BYTES
     ]

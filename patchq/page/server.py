@@ -84,11 +84,16 @@ class Admission:
         self.url = f"{self._origin}/?{TOKEN}={self._token}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer: ASGIApp = self._app
-        if scope["type"] == "http":
-            answer = self._refusal(Request(scope)) or answer
-            send = _with_headers(send)
-        await answer(scope, receive, send)
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        is_request = scope["type"] == "http"
+        refusal = self._refusal(Request(scope)) if is_request else None
+        await (refusal or self._app)(scope, receive, send_with_headers)
 
     def _refusal(self, request: Request) -> Response | None:
         headers, asks = request.headers, request.method in _ASKS
@@ -101,10 +106,8 @@ class Admission:
             if headers.getlist("origin") != [self._origin]:
                 return _plain("this was sent by a page of another site", 403)
             length = headers.get("content-length", "")
-            if not length.isdigit():
-                return _plain("the request does not say how long it is", 411)
-            if int(length) > MOST_BYTES:
-                return _plain(f"more than {MOST_BYTES} bytes were sent", 413)
+            if not length.isdigit() or int(length) > MOST_BYTES:
+                return _plain(f"the request has to say that it has at most {MOST_BYTES} bytes", 413)
         if asks and TOKEN in request.query_params:
             return self._exchange(request)
         if not _is(self._cookie, request.cookies.get(_COOKIE, "")):
@@ -125,17 +128,6 @@ class Admission:
 
 def _is(secret: str, given: str) -> bool:
     return hmac.compare_digest(given.encode(), secret.encode())
-
-
-def _with_headers(send: Send) -> Send:
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                headers.setdefault(name, value)
-        await send(message)
-
-    return send_with_headers
 
 
 def _plain(text: str, code: int) -> Response:

@@ -47,7 +47,7 @@ def test_what_is_not_shown(person: Person, path: str, headers: dict[str, str], c
         ({"origin": "https://HOST"}, 403),
         ({"host": "127.0.0.1:PORT", "origin": "http://127.0.0.1:PORT"}, 421),
         ({"host": "example.org", "origin": "http://example.org"}, 421),
-        ({"content_length": ""}, 411),
+        ({"content_length": ""}, 413),
         ({"content_length": str(MOST_BYTES + 1)}, 413),
     ],
 )

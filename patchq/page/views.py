@@ -1,4 +1,4 @@
-"""Lists of changes: the inbox, bulk decisions, conflicts, the history, and statistics."""
+"""What the pages show: the inbox and other lists of changes, statistics, and one change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from patchq.core.model.values import Problem
 from patchq.gate.api import Gate, words
 from patchq.gate.api.rows import SORTS, ChangeRow, Filter
 from patchq.gate.api.stats import BY, DAY
-from patchq.page.decisions import Form
+from patchq.gate.errors import UsageError
+from patchq.gate.report.page import to_markdown
+from patchq.gate.review.decide import Decided
+from patchq.page.decisions import WHOLE, Form
+from patchq.page.diff import Compared, FileDiff, Span, viewed_key
 from patchq.page.shown import Shown
 
 MOST = 500  # proposals that one page shows
@@ -33,7 +37,7 @@ class Group(Struct, frozen=True):
     stack: bool = False
 
 
-def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
+def inbox(gate: Gate, asked: Mapping[str, str]) -> Shown:
     """Return the inbox; `asked` has the filters and the order."""
     wanted = {name: asked.get(name) or "" for name in _FILTERS}
     by, group = asked.get("by", "risk"), asked.get("group", "risk")
@@ -143,13 +147,12 @@ def groups(rows: Sequence[ChangeRow], by: str) -> list[Group]:
 
 
 def _heading(row: ChangeRow, by: str) -> str:
-    if by == "risk":
-        return row.risk.level if row.risk else "low"
-    if by == "agent":
-        return row.report.agent or "no agent named"
-    if by == "path":
-        return row.paths[0].partition("/")[0] if row.paths else "no file"
-    return "all"
+    names = {
+        "risk": row.risk.level if row.risk else "low",
+        "agent": row.report.agent or "no agent named",
+        "path": row.paths[0].partition("/")[0] if row.paths else "no file",
+    }
+    return names.get(by, "all")
 
 
 def _fits(row: ChangeRow, level: str, search: str) -> bool:
@@ -185,3 +188,115 @@ def statistics(gate: Gate, asked: Mapping[str, str]) -> Shown:
         "tables": {by: gate.stats(by)[:_MOST_SUMS] for by in BY if by != DAY},
     }
     return Shown("statistics.html", "Statistics", values)
+
+
+# ---------------------------------------------------------------- one change
+
+
+# Of all files' lines on the page; the files behind them are fetched when they are near.
+_MOST_CHARACTERS = 120_000
+_MOST_EDITS = 60  # edits up to which their table is there unasked
+
+
+def change(
+    gate: Gate,
+    asked: Mapping[str, str],
+    problems: Sequence[Problem] = (),
+    choice: Decided | None = None,
+) -> Shown:
+    """Return the page of a change; `choice` previews the chosen edits."""
+    row = gate.find(asked["id"])
+    if not isinstance(row, ChangeRow):
+        raise UsageError(f"{row.id} has no verdict yet", "look again in a moment")
+    report = row.report
+    shown = Compared(gate, report, asked.get("since", ""))
+    files = _files(shown)
+    before, after = neighbours(gate, report.id)
+    ticked = (choice.report if choice else report).edits
+    values = {
+        "row": row,
+        "report": report,
+        "shown": shown,
+        "waits": report.state == "proposed" and shown.found is not None,
+        "below": list(reversed(gate.stack(report))),
+        "lists_edits": choice is not None or len(report.edits) <= _MOST_EDITS or "edits" in asked,
+        "files": files,
+        "looked": _looked(shown) if shown.rounds and not shown.since else {},
+        "comments": report.review.comments if report.review else (),
+        "drafts": shown.drafts,
+        "whole": WHOLE,
+        "tree": tree({one.file.path: one for one in files}),
+        "before": before,
+        "after": after,
+        "page": to_markdown(report, person=True),
+        "problems": problems,
+        "choice": choice,
+        "ticked": {edit.id for edit in ticked if edit.state not in ("skipped", "cancelled")},
+    }
+    return Shown("batch.html", report.id, values)
+
+
+def one_file(gate: Gate, asked: Mapping[str, str]) -> Shown:
+    """Return the page of one file of a change, or only one fold's lines."""
+    report, path = gate.report(asked["id"]), asked.get("path", "")
+    shown = Compared(gate, report, asked.get("since", ""))
+    changed = next((one for one in shown.changes if one.path == path), None)
+    if changed is None:
+        raise UsageError(f"{report.id} changes no file {path}", "go back to the change")
+    fold = _span(asked.get("from", ""), asked.get("to", ""))
+    opened = _span(*asked.get("open", "").partition("-")[::2]) or fold
+    diff = FileDiff(shown, changed)
+    body = diff.html(fold if "part" in asked else None, opened)
+    return Shown("one_file.html", path, {"id": report.id, "diff": diff, "part": body})
+
+
+def _span(first: str, last: str) -> Span | None:
+    return (int(first), int(last)) if first.isdecimal() and last.isdecimal() else None
+
+
+def _files(shown: Compared) -> list[FileDiff]:
+    files = sorted((FileDiff(shown, one) for one in shown.changes), key=lambda one: one.order)
+    room = _MOST_CHARACTERS
+    for number, one in enumerate(files, 1):
+        one.number = number
+        if room > 0 and not one.is_folded:
+            body = one.html()
+            room -= len(body)
+            one.body = body if room > -_MOST_CHARACTERS // 4 else None
+        one.near = one.body is None and not one.is_folded
+    return files
+
+
+def _looked(shown: Compared) -> dict[str, int]:
+    found: dict[str, int] = {}
+    known = {key.partition(" ")[2] for key in shown.seen}
+    wanted = {
+        one.path for one in shown.changes if one.path in known and viewed_key(one) not in shown.seen
+    }
+    for number, earlier in enumerate(shown.rounds, 1) if wanted else ():
+        compared = shown.gate.compare(earlier)
+        for change in compared.changes if compared else ():
+            if change.path in wanted and viewed_key(change) in shown.seen:
+                found[change.path] = number
+    return found
+
+
+def tree(files: Mapping[str, object]) -> dict[str, Any]:
+    """Return values by path as nested mappings, with `/` after folder names.
+
+    Folders come first, and one with a single folder in it is joined with that.
+    """
+    folders, here = dict[str, dict[str, object]](), dict[str, object]()
+    for path, value in files.items():
+        name, slash, rest = path.partition("/")
+        if slash:
+            folders.setdefault(f"{name}/", {})[rest] = value
+        else:
+            here[name] = value
+    found = dict[str, Any]()
+    for name, inside in sorted(folders.items()):
+        below = tree(inside)
+        first = next(iter(below))
+        joins = len(below) == 1 and first.endswith("/")
+        found |= {name + first: below[first]} if joins else {name: below}
+    return found | here
