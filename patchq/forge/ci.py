@@ -15,8 +15,7 @@ from msgspec import json
 from patchq.core.text.quote import visible
 from patchq.forge import connect
 from patchq.forge.connect import Project
-from patchq.forge.contract import CONTEXT, CommitCheck
-from patchq.forge.wire import Absent, Away, Rejected
+from patchq.forge.wire import CONTEXT, Absent, Away, CommitCheck, Rejected
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
 from patchq.gate.git.branches.remote import Remote

@@ -16,10 +16,9 @@ from urllib.parse import unquote, urlsplit
 
 import httpx2
 
-from patchq.forge.contract import CONTEXT, CheckState, Conversation, PullRequest
 from patchq.forge.github import HEADERS, GitHub
 from patchq.forge.gitlab import GitLab
-from patchq.forge.wire import Wire
+from patchq.forge.wire import CONTEXT, CheckState, Conversation, PullRequest, Wire
 from patchq.gate.config.schema import Config, Forge
 from patchq.gate.errors import UsageError
 from patchq.gate.git import records
@@ -32,14 +31,6 @@ _KINDS: dict[str, Literal["github", "gitlab"]] = {"github.com": "github", "gitla
 _APIS = {"github": "/api/v3", "gitlab": "/api/v4"}
 
 
-def place_of(url: str) -> tuple[str, str]:
-    """Return the host of a remote's URL, and the path of the project."""
-    short = _SHORT.fullmatch(url)
-    parts = urlsplit(url)
-    host, path = short.groups() if short else (parts.hostname or "", unquote(parts.path))
-    return host, path.strip("/").removesuffix(".git")
-
-
 def project_of(
     repo: Repository, config: Config, transport: httpx2.BaseTransport | None = None
 ) -> Project:
@@ -50,7 +41,9 @@ def project_of(
         )
     section = config.forge
     url = repo.setting(f"remote.{section.remote}.url") or ""
-    host, path = place_of(url)
+    short, parts = _SHORT.fullmatch(url), urlsplit(url)
+    host, path = short.groups() if short else (parts.hostname or "", unquote(parts.path))
+    path = path.strip("/").removesuffix(".git")
     if "/" not in path:
         raise UsageError(
             f"there is no remote `{section.remote}` with a URL that ends in owner/name",
@@ -75,32 +68,24 @@ def project_of(
 
 def token_of(section: Forge) -> str:
     """Return the token; raises `UsageError` if there is none."""
-    if section.token_command:
-        return _printed(section.token_command)
-    if token := os.environ.get(section.token_env, "").strip():
-        return token
-    raise UsageError(
-        f"there is no token: {section.token_env} is not set",
-        "set it, or `forge.token_command` to a command that prints one",
-    )
-
-
-def _printed(command: str) -> str:
-    try:
-        done = subprocess.run(
-            shlex.split(command),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_COMMAND_SECONDS,
-        )
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        done = None
-    token = done.stdout.strip() if done and done.returncode == 0 else ""
+    if not section.token_command:
+        token, what = os.environ.get(section.token_env, ""), f"{section.token_env} is not set"
+    else:
+        what = "`forge.token_command` prints no token"
+        try:
+            token = subprocess.run(
+                shlex.split(section.token_command),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_COMMAND_SECONDS,
+                check=True,
+            ).stdout
+        except (OSError, ValueError, subprocess.SubprocessError):
+            token = ""
+    token = token.strip()
     if not token or not token.isascii() or not token.isprintable():
-        raise UsageError(
-            "`forge.token_command` prints no token", "run it by hand to see what is wrong"
-        )
+        raise UsageError(what, "set it to a token, or `forge.token_command` to what prints one")
     return token
 
 

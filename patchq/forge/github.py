@@ -8,20 +8,23 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from patchq.forge.contract import (
+from patchq.forge.wire import (
     CONTEXT,
+    Absent,
     CheckState,
     CommitCheck,
     Conversation,
+    Denied,
     PullRequest,
+    Rejected,
     Remark,
     Rights,
     Stance,
     StatusState,
     Thread,
+    Wire,
     as_decision,
 )
-from patchq.forge.wire import Absent, Denied, Rejected, Wire
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 _STANCES: dict[str, Stance] = {

@@ -9,21 +9,24 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from patchq.forge.contract import (
+from patchq.forge.wire import (
     CONTEXT,
+    Absent,
     CheckState,
     CommitCheck,
     Conversation,
+    Denied,
     PullRequest,
+    Rejected,
     Remark,
     Rights,
     Stance,
     StatusState,
     Thread,
+    Wire,
     as_decision,
     seconds,
 )
-from patchq.forge.wire import Absent, Denied, Rejected, Wire
 from patchq.gate.git import records
 
 _BRANCHES = records.branch("")

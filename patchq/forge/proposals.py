@@ -15,11 +15,10 @@ from msgspec.structs import replace
 
 from patchq.core.text import unified
 from patchq.core.text.quote import clip, visible
-from patchq.forge.contract import Remark, StatusState, Thread
+from patchq.forge.wire import Remark, StatusState, Thread
 from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.git.branches.shown import Copies
-from patchq.gate.git.objects import is_regular
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import comments, depends, history
 from patchq.gate.pipeline.session import Session
@@ -91,11 +90,6 @@ def within(body: str, block: str) -> str:
     return before + whole + rest.partition(TO)[2]
 
 
-def title(report: Report) -> str:
-    text = visible(" ".join((report.message or report.id).split()))
-    return clip(text, _LONGEST_TITLE)
-
-
 def code(text: str) -> str:
     """Return a text in a line of code, whatever is in it."""
     plain = clip(visible(" ".join(text.split())), _LONGEST_LINE)
@@ -130,7 +124,8 @@ def block(
     found = risk(report)
     by = " ".join(filter(None, (report.agent, report.model and f"({report.model})")))
     lines = [str(mark), f"Change {code(report.id)}{f', by {code(by)}' if by else ''}", ""]
-    rest = message.partition("\n")[2]
+    body, _, last = message.rstrip().rpartition("\n\n")
+    rest = (body if "Patchq-Batch:" in last else message).partition("\n")[2]
     lines += [fenced(rest), ""] if rest.strip() else []
     lines.append(f"Risk: **{found.level}**")
     lines += [f"- {code(reason.text)}" for reason in found.reasons[:_MOST_REASONS]]
@@ -221,10 +216,10 @@ class Lines:
         below = next(iter(stack), None)
         base = records.branch(self.root(below)) if below else report.target
         commit = session.branches.tip(records.branch(report.id)) or report.commit
-        name = title(report)
-        mark = Mark(queue, report.id, report.state, digest(name))
+        title = clip(visible(" ".join((report.message or report.id).split())), _LONGEST_TITLE)
+        mark = Mark(queue, report.id, report.state, digest(title))
         rows = [(one.id, urls.get(self.root(one))) for one in reversed([report, *stack])]
-        message, wanted = session.repo.message(commit), _content(session.repo, commit, len(stack))
+        wanted = _content(session.repo, commit, len(stack))
         reviews = [one.review for one in self.earlier(report) if one.review]
         return Proposal(
             report,
@@ -233,18 +228,13 @@ class Lines:
             self._copies.there(root),
             frozenset(self._copies.pushed(root)),
             base,
-            name,
-            block(report, mark, _without_trailers(message), rows),
+            title,
+            block(report, mark, session.repo.message(commit), rows),
             mark,
             frozenset((c.origin, c.text) for one in reviews for c in one.comments if c.origin),
             lambda other: _is_same(session.repo, other, commit, wanted, len(stack)),
             lambda thread, remark: _draft(session.repo, commit, thread, remark),
         )
-
-
-def _without_trailers(message: str) -> str:
-    body, _, last = message.rstrip().rpartition("\n\n")
-    return body if "Patchq-Batch:" in last else message
 
 
 def _is_same(repo: Repository, other: str, commit: str, wanted: object, below: int) -> bool:
@@ -279,19 +269,8 @@ def _draft(repo: Repository, commit: str, thread: Thread | None, remark: Remark)
     draft = DraftComment(remark.text, by=remark.by, origin=remark.id)
     if thread is None:
         return draft
-    now = _carried(repo, commit, thread, remark)
-    parent = next(iter(repo.parents(commit)), commit)
-    sides = (parent,) if now.line and now.side == "base" else (commit, parent)
-    if not any(_is_file(repo, side, thread.path) for side in sides):
-        return replace(draft, text=f"{thread.path}: {remark.text}")
-    side = now.side if now.line else None
-    return replace(draft, path=now.path, line=now.line, side=side, lines=now.lines)
-
-
-def _carried(repo: Repository, commit: str, thread: Thread, remark: Remark) -> CommentEntry:
-    known = repo.resolve_commit(thread.commit)
+    known, at = repo.resolve_commit(thread.commit), document.now()
     line = thread.line if known else None
-    at = document.now()
     entry = CommentEntry(
         id="c1",
         at=at,
@@ -305,9 +284,11 @@ def _carried(repo: Repository, commit: str, thread: Thread, remark: Remark) -> C
         changed=None,
     )
     review = ReviewEntry(state="changes_requested", by=remark.by, at=at, comments=[entry])
-    return comments.carried(repo, review, known or commit, commit).comments[0]
-
-
-def _is_file(repo: Repository, commit: str, path: str) -> bool:
-    leaf = repo.leaf(repo.tree(commit).root, path) if path and "\0" not in path else None
-    return leaf is not None and is_regular(leaf[0])
+    now = comments.carried(repo, review, known or commit, commit).comments[0]
+    parent = next(iter(repo.parents(commit)), commit)
+    sides = (parent,) if now.line and now.side == "base" else (commit, parent)
+    entries = [repo.tree(side).entry(thread.path) for side in sides]
+    if not any(entry and entry.kind == "file" for entry in entries):
+        return replace(draft, text=f"{thread.path}: {remark.text}")
+    side = now.side if now.line else None
+    return replace(draft, path=now.path, line=now.line, side=side, lines=now.lines)

@@ -16,9 +16,17 @@ from msgspec.structs import replace
 from patchq.core.text.quote import clip, visible
 from patchq.forge import proposals
 from patchq.forge.connect import ForgeReading
-from patchq.forge.contract import Conversation, PullRequest, Remark, StatusState, Thread, seconds
 from patchq.forge.proposals import Proposal
-from patchq.forge.wire import Absent, Rejected
+from patchq.forge.wire import (
+    Absent,
+    Conversation,
+    PullRequest,
+    Rejected,
+    Remark,
+    StatusState,
+    Thread,
+    seconds,
+)
 from patchq.gate.api import deciding
 from patchq.gate.config.schema import Forge
 from patchq.gate.errors import Busy, Fault
@@ -125,21 +133,6 @@ def rules_of(reading: ForgeReading, section: Forge, alone: bool) -> Deciders:
 # ---------------------------------------------------------------- steps
 
 
-def head(proposal: Proposal, talk: Conversation) -> Iterator[Action]:
-    """Yield the actions on a proposal's copy."""
-    there, commit = proposal.there, proposal.commit
-    if there == commit:
-        return
-    if there is not None and there not in proposal.pushed:
-        if commit == proposal.report.commit:
-            id = proposal.report.id
-            line = f"take over what was pushed to {records.branch(id)}: {there[:12]}"
-            yield Action(line, lambda to: to.adopt(id, there), decides=True)
-    elif there is None or talk.conflicts or not proposal.same(there):
-        line = f"push {records.branch(proposal.root)} at {commit[:12]}"
-        yield Action(line, lambda to: to.push(proposal.root, commit))
-
-
 def step(
     proposal: Proposal, request: PullRequest | None, talk: Conversation, rules: Deciders
 ) -> Iterator[Action]:
@@ -156,7 +149,15 @@ def step(
             yield decide(line, request.number, Discard(proposal.report.id, reason))
             return
         request = None
-    yield from head(proposal, talk)
+    there, commit = proposal.there, proposal.commit
+    if there in proposal.pushed | {None, commit}:
+        if there is None or (there != commit and (talk.conflicts or not proposal.same(there))):
+            line = f"push {records.branch(proposal.root)} at {commit[:12]}"
+            yield Action(line, lambda to: to.push(proposal.root, commit))
+    elif there is not None and commit == proposal.report.commit:
+        id = proposal.report.id
+        line = f"take over what was pushed to {records.branch(id)}: {there[:12]}"
+        yield Action(line, lambda to: to.adopt(id, there), decides=True)
     if request is None:
         branch, base = records.branch(proposal.root), proposal.base
         body = proposals.within("", proposal.block)

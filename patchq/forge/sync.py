@@ -11,10 +11,9 @@ from time import sleep, time
 
 from patchq.forge import proposals, step
 from patchq.forge.connect import ForgeReading
-from patchq.forge.contract import PullRequest, seconds
 from patchq.forge.proposals import Lines, Proposal
 from patchq.forge.step import Action, Writer
-from patchq.forge.wire import Absent, Away, Rejected
+from patchq.forge.wire import Absent, Away, PullRequest, Rejected, seconds
 from patchq.gate.api import Gate
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import Fault

@@ -1,19 +1,131 @@
-"""HTTP to a forge, one request after another: reads are retried, writes never are."""
+"""What goes over the wire to a forge: pull requests, what people say of them, checks; and HTTP.
+
+An adapter has the methods of `github.GitHub`; each makes requests, one after another, and may raise
+a `Fault`.  Reads are retried, writes never are.
+"""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx2
+from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq import __version__
 from patchq.core.text.quote import clip, visible
 from patchq.gate.errors import Busy, Fault
+
+Stance = Literal["approved", "changes", "comment", "dismissed"]
+StatusState = Literal["pending", "success", "failure"]
+CheckState = Literal["pending", "success", "failure", "skipped"]
+CONTEXT = "patchq/reviewed"
+COMMAND = "/patchq "
+_VERBS = ("accept", "send-back")
+
+
+class PullRequest(Struct, frozen=True):
+    number: int
+    url: str
+    branch: str
+    base: str
+    head: str
+    is_open: bool
+    merged: bool
+    title: str
+    body: str
+    author: str
+    updated: str
+
+
+class Remark(Struct, frozen=True):
+    """A comment or a review; `id` is its address, `review` the review that it belongs to.
+
+    A decision names its `commit`; `command` is True where it is a comment that begins with
+    `/patchq`.
+    """
+
+    id: str
+    by: str
+    text: str
+    bot: bool = False
+    review: str = ""
+    what: Stance = "comment"
+    commit: str = ""
+    at: str = ""
+    command: bool = False
+
+
+class Thread(Struct, frozen=True):
+    """Comments on lines `first` to `line` of a commit; without lines on a file.
+
+    `id` is empty where the forge cannot resolve it.
+    """
+
+    id: str
+    reply_to: str
+    resolved: bool
+    path: str
+    line: int | None
+    first: int | None
+    side: Literal["base", "new"]
+    commit: str
+    texts: tuple[Remark, ...]
+
+
+class Conversation(Struct, frozen=True):
+    """Comments and reviews of a request; `remarks` are those outside its lines.
+
+    The oldest remark comes first.
+    """
+
+    threads: tuple[Thread, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    conflicts: bool = False
+
+
+class Rights(Struct, frozen=True):
+    """The rights of the token, and the checks that a target's protection requires."""
+
+    login: str
+    can_write: bool
+    required: Sequence[str] | None
+
+
+class CommitCheck(Struct, frozen=True):
+    name: str
+    state: CheckState
+    url: str
+
+
+def as_decision(remark: Remark) -> Remark:
+    """Return a comment that begins with `/patchq` as a decision, others unchanged."""
+    first, _, rest = remark.text.strip().partition("\n")
+    verb, _, commit = first.strip().removeprefix(COMMAND).strip().partition(" ")
+    if not first.startswith(COMMAND) or verb not in _VERBS:
+        return remark
+    if verb == "accept":
+        return replace(remark, what="approved", commit=commit.strip(), text=rest, command=True)
+    return replace(remark, what="changes", text=f"{commit}\n{rest}".strip(), command=True)
+
+
+def seconds(moment: str) -> float:
+    """Return a time of the forge in seconds since 1970, 0 without one."""
+    plain = moment.replace(" UTC", "Z").replace(" +", "+").replace(" -", "-")
+    try:
+        return datetime.fromisoformat(plain).timestamp()
+    except ValueError:
+        return 0.0
+
+
+# ---------------------------------------------------------------- HTTP
+
 
 _TRIES = 3
 _TIMEOUT_SECONDS = 30.0

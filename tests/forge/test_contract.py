@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from patchq.forge.connect import Project, project_of
-from patchq.forge.contract import CONTEXT, StatusState
+from patchq.forge.wire import CONTEXT, StatusState
 from patchq.gate.config.schema import Config
 from patchq.gate.config.schema import Forge as Section
 from patchq.gate.git.repository import Repository

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from patchq.forge.connect import findings, project_of
-from patchq.forge.contract import CommitCheck
+from patchq.forge.wire import CommitCheck
 from patchq.gate.config.schema import Config
 from patchq.gate.config.schema import Forge as Section
 from patchq.gate.errors import UsageError
