@@ -10,7 +10,7 @@ from tests.forge import day
 from tests.forge.conftest import Scene
 from tests.forge.fake import TOKEN
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import commit_files, git
+from tests.helpers.gitrepo import git
 
 BRANCH = "patchq-train/main"
 
@@ -127,31 +127,6 @@ def test_a_forge_that_is_away_is_waited_for(scene: Scene, configure: Configure) 
     output = found["hooks"][0]["output"]
     assert "answers 502" in output
     assert "no commit found" in output
-
-
-def test_a_push_beside_another_one_is_repeated(scene: Scene, configure: Configure) -> None:
-    configure("")
-    scene.fake.ci = lambda commit: [("build", "success")]
-    lock = scene.fake.bare / f"refs/heads/{BRANCH}.lock"
-    lock.parent.mkdir()
-    lock.touch()
-    hook = scene.fake.bare / "hooks/pre-receive"
-    hook.write_text(f"#!/bin/sh\nif [ -e seen ]; then rm -f {lock}; fi; touch seen\n")
-    hook.chmod(0o755)
-    found = scene.propose("one", "a3 = 3", "a3 = 33")
-    assert "cannot lock ref" in found["hooks"][0]["output"]
-    assert scene.there(BRANCH) == found["commit"]
-
-
-def test_config_check_misses_the_forge_and_no_sandbox(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATCHQ_NO_SANDBOX", "1")
-    hook = "{id: ci, stage: pre-commit, run: 'patchq:ci'}"
-    commit_files(scene.clone, {".patchq.yaml": f"version: 1\nhooks:\n  - {hook}\n"})
-    done = patchq("config", "check", cwd=scene.clone, code=2)
-    assert "hooks[0].run: expected a `forge` section beside `patchq:ci`" in done.err
-    assert "unconfined" not in done.err
 
 
 def test_without_a_token_nothing_is_refused(

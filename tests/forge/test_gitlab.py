@@ -98,13 +98,6 @@ def test_threads_have_their_lines_and_the_review_of_their_author(
     assert second.texts[0].review == ""
 
 
-def test_a_request_that_changed_long_ago_is_as_it_was(scene: Scene, fake: GitLabFake) -> None:
-    """Within a minute GitLab shows no later change, so a young request always differs."""
-    assert scene.forge.changed(None) != scene.forge.changed(None)
-    fake.pulls[1].values["updated_at"] = "2026-01-01T00:00:00.000+02:00"
-    assert scene.forge.changed(None) == scene.forge.changed(None)
-
-
 def test_an_approval_holds_for_the_head_at_its_time(scene: Scene, fake: GitLabFake) -> None:
     """GitLab keeps the time of an approval, and of each head, but no commit with it."""
     old = fake.pulls[1].values["head"]["sha"]

@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from patchq.forge.wire import Away
 from tests.forge.conftest import Scene
 from tests.forge.story import quiet
 from tests.helpers.command import patchq
@@ -232,21 +231,6 @@ def test_the_forge_merges_what_was_accepted(scene: Scene, mismerges: bool) -> No
         assert scene.report(id)["state"] == "accepted"
 
 
-@pytest.mark.parametrize("scene", [MERGE], indirect=True, ids=["merge"])
-def test_what_the_forge_does_not_merge_waits(scene: Scene) -> None:
-    scene.propose("one", "a3 = 3", "a3 = 33")
-    scene.round()
-    patchq("accept", "one", cwd=scene.clone)
-    scene.fake.fault = lambda what: "502" if what.startswith("POST") else None
-    with pytest.raises(Away):
-        scene.round()
-    patchq("train", cwd=scene.clone)
-    assert (scene.report("one")["state"], scene.fake.state(1)) == ("proposed", "open")
-    scene.fake.fault = lambda what: None
-    scene.round()
-    assert (scene.report("one")["state"], scene.fake.state(1)) == ("accepted", "merged")
-
-
 @pytest.mark.parametrize("scene", [MERGE + HOOK], indirect=True, ids=["merge"])
 def test_nothing_is_merged_that_a_hook_refuses_on_the_target_of_now(scene: Scene) -> None:
     scene.propose("one", "a3 = 3", "a3 = 33")
@@ -353,17 +337,6 @@ def test_hostile_text_is_nothing_but_text(scene: Scene) -> None:
     scene.round()
     assert scene.round() == []
     assert len(scene.report("one")["review"]["comments"]) == 3
-
-
-@pytest.mark.parametrize("kind", ["github"])
-def test_an_answer_to_a_deleted_comment_is_told(scene: Scene) -> None:
-    scene.propose("one", "a3 = 3", "a3 = 33")
-    scene.round()
-    scene.fake.review(1, "ada", "CHANGES_REQUESTED", "Not so.")
-    scene.fake.comment(1, "ada", "a.py", 3, "as I wrote", in_reply_to_id=7)
-    scene.round()
-    told = [(one["text"], one["line"]) for one in scene.report("one")["review"]["comments"]]
-    assert told == [("Not so.", None), ("as I wrote", 3)]
 
 
 def _outside_of_code(body: str) -> list[str]:

@@ -74,23 +74,6 @@ def test_failure_is_a_problem(script: list[Reply], code: str, tries: int) -> Non
     assert answer.hint
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        Reply("slow down", status=429, headers={"retry-after": "0.01"}),
-        Reply("slow down", status=429, headers={"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}),
-        Reply("slow down", status=429, headers={"retry-after": "soon"}),
-        Reply("boom", status=500),
-        Reply("busy", status=503, headers={"retry-after": "0"}),
-        Reply(hang_up=True),
-    ],
-    ids=["after seconds", "after a date", "after nonsense", "500", "503", "closed"],
-)
-def test_passing_failure_is_tried_again(first: Reply) -> None:
-    answer, asked = said([first, "Here."])
-    assert (answer, asked) == (Answer("Here.", "stop", "m-1"), 2)
-
-
 @pytest.mark.parametrize("reply", [Reply(slow=True), Reply(trickle=True)], ids=["slow", "trickle"])
 def test_question_takes_no_longer_than_its_time(reply: Reply) -> None:
     answer, asked = said([reply], seconds=0.3)

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -94,14 +92,6 @@ def test_read_only_offers_what_changes_nothing(door: SharedGate) -> None:
         assert (done.is_error, said(done)) == (True, "usage: Unknown tool: submit")
 
     within(door, use, read_only=True)
-
-
-def test_command_line_knows_no_protocol() -> None:
-    code = (
-        "import sys, patchq.cli, patchq.mcp, patchq.cli.feed, patchq.cli.serve;"
-        "print(*{'mcp', 'mcp_types', 'starlette', 'uvicorn', 'anyio'} & {*sys.modules})"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], timeout=60).split() == []
 
 
 def test_http_is_for_this_machine(repo: Path) -> None:
@@ -239,19 +229,6 @@ def test_submit_says_that_nobody_is_there(repo: Path, door: SharedGate) -> None:
         seen = await client.call_tool("wait", {"id": done.structured_content["id"]})
         assert seen.structured_content["id"] == "mine"
         assert seen.structured_content["state"] == "proposed"  # on top of `x`
-
-    within(door, use)
-
-
-def test_a_repository_that_is_gone_is_said_to_be(repo: Path, door: SharedGate) -> None:
-    async def use(client: Client) -> None:
-        (repo / ".git").rename(repo / "away")
-        for name, given in (("status", {}), ("check", {"edits": [GOOD]})):
-            done = await client.call_tool(name, given)
-            assert done.is_error
-            assert said(done).startswith("fault.repository: there is no repository in ")
-        (repo / "away").rename(repo / ".git")
-        assert not (await client.call_tool("status", {})).is_error
 
     within(door, use)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -90,9 +89,3 @@ def test_every_answer_forbids_scripts_of_others(person: Person) -> None:
         assert "script-src 'self'" in headers["content-security-policy"]
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["referrer-policy"] == "same-origin"
-
-
-def test_a_port_that_is_taken(person: Person, repo: Path) -> None:
-    port = str(urlsplit(person.url).port)
-    done = patchq("review", "--no-open", "--port", port, cwd=repo, code=2)
-    assert "give another port" in done.err
