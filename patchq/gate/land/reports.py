@@ -190,9 +190,28 @@ def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Repo
         changes: dict[str, Any] = {"commit": commit, "tree": session.repo.tree(commit).root}
         if commit != report.commit:
             changes = history.as_changed(session, report, commit)
+        if sighting.state in LANDED and report.stands_on:
+            changed += _squashed_below(session, report, commit)
         why = "" if report.boarded else sighting.note  # a train that died landed it
         changed.append(close(session, report, sighting.state, tip, why, **changes))
     return changed
+
+
+def _squashed_below(session: Session, report: CommittedReport, landed: str) -> Iterator[Report]:
+    """End the waiting of proposals below the batch that its landed commit holds too.
+
+    It comes before the end of the batch itself, so that after a crash that still leads here.
+    """
+    repo, target = session.repo, session.branches.tip(report.target)
+    own = session.branches.tip(records.branch(report.id)) or report.commit
+    if target is None or repo.is_ancestor(own, target):
+        return  # each is in the history itself
+    if not history.holds_all(repo, own, landed, target):
+        return
+    for one in depends.under(session, report).below:
+        note = f"landed by hand with {report.id}, as another commit"
+        tree = repo.tree(landed).root
+        yield close(session, one.report, "accepted", one.tip, note, commit=landed, tree=tree)
 
 
 def close(
