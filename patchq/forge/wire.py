@@ -1,4 +1,4 @@
-"""What goes over the wire to a forge: pull requests, what people say of them, checks; and HTTP.
+"""Values of a forge (pull requests, conversations, checks), and the HTTP that brings them.
 
 An adapter has the methods of `github.GitHub`; each makes requests, one after another, and may raise
 a `Fault`.  Reads are retried, writes never are.

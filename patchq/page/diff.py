@@ -238,7 +238,7 @@ _MOST_PICTURE_BYTES = 8 << 20
 
 
 def pictures_of(change: FileChange) -> list[tuple[str, str, str]]:
-    """Return the sides of a file that can be shown as pictures, with address and size."""
+    """Return the picturable sides of a file, with address and size."""
     kind = splitext(change.path)[1][1:].lower()
     if kind not in PICTURE_TYPES or change.link:
         return []

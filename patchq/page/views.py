@@ -1,4 +1,4 @@
-"""What the pages show: the inbox and other lists of changes, statistics, and one change."""
+"""Values of the pages: the inbox and other lists, statistics, and one change."""
 
 from __future__ import annotations
 
