@@ -187,18 +187,6 @@ def test_submit_prints_the_id_that_the_batch_gets(repo: Path) -> None:
     assert patchq("submit", "outside/good.md", cwd=repo).out == "good-3\n"
 
 
-def test_submit_puts_what_it_is_told_into_the_front_matter(repo: Path) -> None:
-    words = ("--base", tip(repo), "--message", 'Say "two": 2', "--target", "main")
-    id = patchq("submit", "-", *words, cwd=repo, stdin=EDIT).out.strip()
-    with_matter = "---\r\nagent: coder\r\n---\r\n" + OTHER
-    other = patchq("submit", "-", "--message", "Other", cwd=repo, stdin=with_matter).out.strip()
-    patchq("run", cwd=repo)
-    assert told(repo, id)["base"] == {"commit": tip(repo), "how": "declared"}
-    assert git("log", "-1", "--format=%s", f"patchq/{id}", cwd=repo) == 'Say "two": 2'
-    assert told(repo, other)["agent"] == "coder"
-    assert git("log", "-1", "--format=%s", f"patchq/{other}", cwd=repo) == "Other"
-
-
 @pytest.fixture
 def daemon(repo: Path) -> Iterator[Path]:
     """The repository, with a daemon that watches."""
@@ -271,19 +259,6 @@ def test_check_writes_nothing(repo: Path) -> None:
     assert patchq("check", "-", cwd=new, stdin=EDIT).out.startswith("would be proposed")
     assert not (new / ".patchq").exists()
     assert everything(repo) == before
-
-
-@pytest.mark.parametrize("verb", ["check", "apply"])
-def test_too_large_is_too_large_by_every_way_in(repo: Path, verb: str) -> None:
-    configure(repo, "limits: {response_bytes: 40}\n")
-    said = patchq("--json", verb, "outside/good.md", cwd=repo, code=1).json()
-    assert [problem["code"] for problem in said["problems"]] == ["response.too_large"]
-    if verb == "apply":
-        assert (repo / ".patchq/rejected/good.md").read_text() == EDIT
-        configure(repo, "version: 1\n")
-        assert patchq("apply", "outside/good.md", cwd=repo).out.startswith("proposed   good-2")
-        assert (repo / ".patchq/done/good-2.md").read_text() == EDIT
-        assert list((repo / ".patchq/active").iterdir()) == []
 
 
 # ---------------------------------------------------------------- looking
@@ -361,11 +336,3 @@ def test_log_and_show(repo: Path) -> None:
     as_report = patchq("show", "y", "--report", cwd=repo)
     assert as_report.json() == told(repo, "y")
     assert patchq("--json", "show", "y", cwd=repo).out == as_report.out
-
-
-def test_hidden_characters_do_not_reach_the_terminal(repo: Path) -> None:
-    path = "a\x1b]0;title\x07.txt"
-    drop(repo / ".patchq", {"e\x1b[31mvil.md": block(path, "x\n", "y\n")})
-    for words in (("run",), ("log",), ("status",), ("show", "e-31mvil")):
-        done = patchq(*words, cwd=repo, code=None)
-        assert not set("\x1b\x07") & set(done.out + done.err), words

@@ -117,18 +117,6 @@ def test_watch_asks(repo: Path) -> None:
     assert git("show", "main:c.txt", cwd=repo) == "c\x1b[2J"
 
 
-def test_apply_asks(repo: Path) -> None:
-    (repo / "x.md").write_text(TWO)
-    with on_a_terminal(repo, "apply", "x.md") as terminal:
-        answer(terminal, "q")
-        ends(terminal, 130)
-    assert patchq("log", cwd=repo).out == ""
-    with on_a_terminal(repo, "apply", "x.md") as terminal:
-        answer(terminal, "y")
-        ends(terminal, 0)
-    assert state(repo, "x") == "applied"
-
-
 def test_what_cannot_land_is_not_asked_about(repo: Path) -> None:
     (repo / "b.txt").write_text("mine\n")
     bad = block("a.txt", "nowhere\n", "x\n")

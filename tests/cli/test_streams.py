@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,20 +34,3 @@ def test_a_closed_stream_is_an_empty_one(repo: Path, closed: str) -> None:
     assert [report(repo / ".patchq", id)["state"] for id in ("good", "bad")] == [
         "proposed", "rejected",
     ]  # fmt: skip
-
-
-def unread(repo: Path, *words: str) -> tuple[int, bytes]:
-    """Exit code and errors of a command whose output has no reader."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    command = [sys.executable, "-m", "patchq", *words]
-    pipe = subprocess.PIPE
-    done = subprocess.run(command, cwd=repo, stdout=writing, stderr=pipe, timeout=MOST_SECONDS)
-    os.close(writing)
-    return done.returncode, done.stderr
-
-
-def test_work_goes_on_when_nobody_reads(repo: Path) -> None:
-    drop(repo / ".patchq", {f"{n}.md": block(f"gone-{n}.txt", "x\n", "y\n") for n in range(3)})
-    assert unread(repo, "run") == (1, b"")
-    assert [report(repo / ".patchq", str(n))["state"] for n in range(3)] == ["rejected"] * 3

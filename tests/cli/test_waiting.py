@@ -11,11 +11,6 @@ from typing import Any
 
 import pytest
 
-from patchq.gate.api import Gate, waiting
-from patchq.gate.api.location import Options
-from patchq.gate.errors import TimeIsUp
-from patchq.gate.queue.inbox import Lock
-from patchq.gate.queue.spool import entry_name, new_token
 from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq, work
 from tests.helpers.gitrepo import git, write_config
@@ -77,31 +72,6 @@ def test_it_ends_with_the_verdict(repo: Path) -> None:
         assert waits.wait(60) == 0
 
 
-def test_a_wait_says_that_no_daemon_runs_any_more(
-    repo: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drop(repo / ".patchq", {"x.md": EDIT})
-    said = "no daemon runs; waiting for `patchq watch`"
-    assert said in patchq("wait", "x", "--timeout", "0.1", cwd=repo, code=124).err
-    monkeypatch.setattr(waiting, "_RESTART_SECONDS", 0.0)
-    daemon = Lock(repo / ".patchq/lock")
-    daemon.acquire()
-
-    unserved: list[bool] = []
-
-    def stopped() -> bool:
-        daemon.release()
-        return bool(unserved)
-
-    with pytest.raises(TimeIsUp) as late:
-        Gate(Options(repo)).wait(
-            "x", timeout=60, stopped=stopped, unserved=lambda: unserved.append(True)
-        )
-    assert late.value.message == "change x has no verdict after an interrupt"
-    assert late.value.hint
-    assert "it is in the inbox" in late.value.hint
-
-
 # ---------------------------------------------------------------- before there is a verdict
 
 
@@ -123,17 +93,6 @@ def test_a_batch_is_known_as_soon_as_it_lies_in_the_inbox(
         assert (told["id"], told["state"], told["source"]) == (id, "waiting", {"name": name})
     done = patchq("wait", id, "--timeout", "0.05", cwd=repo, code=124)
     assert re.search(f"in the inbox for \\d+ s; `patchq wait {id}` waits on", done.err)
-
-
-def test_a_response_that_the_store_lost_is_in_hand(repo: Path) -> None:
-    work(repo, y=OTHER)
-    (repo / ".patchq/active" / entry_name(new_token(), "x.md")).write_text(EDIT)
-    assert "\n1 in hand\n" in patchq("status", cwd=repo).out
-    assert patchq("show", "x", cwd=repo).out.startswith("claimed    x  in hand for ")
-    done = patchq("wait", "x", "--timeout", "0.05", cwd=repo, code=124)
-    assert "it is in hand for " in done.err
-    patchq("run", cwd=repo)
-    assert patchq("wait", "x", cwd=repo).out.startswith("proposed   x")
 
 
 def test_what_is_done_with_a_batch_is_told(repo: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
 from patchq.gate.git import records
 from patchq.gate.queue.spool import PUBLIC
 from tests.gate.pipeline.test_correct import FILE, RESPONSE, RIGHT
-from tests.helpers import rooms, walk
+from tests.helpers import rooms
 from tests.helpers.chat_server import serving
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.gitrepo import git, make_repo, write_config
@@ -36,8 +37,11 @@ def test_what_is_made_from_the_code_is_as_it_is(name: str) -> None:
     assert part(ARCHITECTURE, name) == rooms.PARTS[name](), "run: python -m tests.helpers.rooms"
 
 
-def test_the_response_goes_the_way_that_is_told() -> None:
-    assert part(ARCHITECTURE, "walk") == walk.parts()["walk"], "run: python -m tests.helpers.walk"
+def test_the_functions_on_the_way_of_a_response_are_there() -> None:
+    stations = re.findall(r"^\*\*`(gate|core)`: `([\w.]+)`", ARCHITECTURE.read_text("utf-8"), re.M)
+    assert len(stations) == 9
+    for tier, name in stations:
+        assert callable(resolve_name(f"patchq.{tier}.{name}"))
 
 
 def test_the_glossary_has_every_word_once_and_the_code_has_it() -> None:

@@ -9,29 +9,12 @@ import pytest
 from msgspec import convert
 from msgspec.structs import replace
 
-from patchq.core.model.values import Base, Problem
+from patchq.core.model.values import Problem
 from patchq.core.text import quote
 from patchq.gate.report.document import MAX_BYTES, dumps, with_state
 from patchq.gate.report.page import to_markdown
-from patchq.gate.report.schema import Moment, Report, RetryEntry, SizeEntry, SourceEntry
+from patchq.gate.report.schema import Moment, Report
 from tests.helpers.outcomes import EVIL, GOOD, MISSED, PROPOSED, REFUSED, SEVERAL, to_json
-
-
-def test_what_a_report_says() -> None:
-    report = to_json(PROPOSED)
-    assert report.schema == "patchq.report/1"
-    assert report.source == SourceEntry(name="fix.md", sha256="5e" * 32, bytes=1234)
-    assert report.base == Base("ba5e" * 10, "inferred")
-    assert (report.edits[0].at, report.edits[0].lines) == ((3, 9), (4, 6))
-    assert report.message == "Stop at 3"
-    assert report.received == Moment(unix=0.25, iso="1970-01-01T00:00:00Z")
-    assert report.size == SizeEntry(files=1, added=1, deleted=1)
-    assert to_json(REFUSED).size is None
-    assert report.retry == RetryEntry(prompt=None, of="fix-41")
-    assert to_json(REFUSED).problems[1].alias == "EDIT_NO_OCCURRENCE_FOUND"
-    other = to_json(REFUSED).problems[3].conflicts_with
-    assert other
-    assert other.lines == (4, 5)
 
 
 def test_a_later_state_keeps_the_rest() -> None:
@@ -59,13 +42,6 @@ def test_json_shows_no_hidden_character_and_loses_none() -> None:
     assert quote.HIDDEN.sub("", text) == text.replace("\n", "")
     assert "é𝕏" in text
     assert convert(json.loads(text), Report) == report
-
-
-def test_patchqs_own_messages_hide_nothing() -> None:
-    problem = to_json(replace(REFUSED, problems=(Problem("base.unknown", EVIL, EVIL),))).problems
-    for text in (problem[0].message, problem[0].hint):
-        assert text
-        assert text.startswith("\\x1b]8;;http://x\\x07\\x9b31m\\u202e\\u200b<!--")
 
 
 def test_a_response_with_a_secret_is_quoted_nowhere() -> None:

@@ -90,13 +90,6 @@ def test_the_subject_is_what_says_the_most(text: str, expected: str) -> None:
     assert subject(text) == expected
 
 
-def test_prose_is_cut_at_a_word() -> None:
-    text = message(prose="\n".join(f"line {i} ä" for i in range(1000)))
-    prose = text.split("\n\n")[1]
-    assert 1500 < len(prose.encode()) <= 2048
-    assert prose.endswith("\nline 178 […]")
-
-
 def test_a_message_has_at_most_16_kib_and_keeps_its_trailers() -> None:
     text = message(Header(message="M\n\n" + "long\n" * 10_000), prose="p" * 9999)
     assert MAX_BYTES - 10 < len(text.encode()) <= MAX_BYTES
@@ -129,15 +122,6 @@ def test_only_patchqs_trailers_count(line: str, place: str) -> None:
         assert parsed_by_git(text) == trailers(text) == OURS
         plain = text.rpartition("\n\n")[0].split("\n")
         assert not [line for line in plain if line.lower().startswith(("patchq-", "signed-off"))]
-
-
-@pytest.mark.parametrize("line", FORGED, ids=[repr(line) for line in FORGED])
-def test_who_assisted_stays_on_its_line(line: str) -> None:
-    text = message(Header(agent=f"a\n{line}", model=f"m\n\n{line}"))
-    found = parsed_by_git(text)
-    assert found.keys() == {*OURS, "Assisted-by"}
-    assert len(found["Assisted-by"]) == 1
-    assert found == trailers(text)
 
 
 @settings(max_examples=30)

@@ -153,14 +153,6 @@ def test_a_person_is_told_how_to_decide_and_an_agent_is_not(
     assert not DECIDES.search(for_agent)
 
 
-@pytest.mark.parametrize("state", ["accepted", "discarded"])
-def test_a_later_state_has_a_page(state: State) -> None:
-    page = to_markdown(with_state(to_json(PROPOSED), state))
-    assert page.startswith(f"# `fix-42`: {state}\n")
-    assert "patchq accept" not in page
-    assert "+b" in page
-
-
 @pytest.mark.parametrize("state", ["rejected", "held"])
 def test_no_page_claims_that_a_part_was_applied(state: State) -> None:
     page = to_markdown(to_json(replace(REFUSED, state=state)))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
 from typing import Any, TypeVar, cast, get_args
 
-import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
@@ -22,9 +20,9 @@ from patchq.core.model.values import (
     Problem,
 )
 from patchq.gate.queue import spool
-from patchq.gate.report.document import dumps, plain, to_plan
+from patchq.gate.report.document import dumps, plain
 from patchq.gate.report.schema import Report
-from tests.helpers.outcomes import PROPOSED, Outcome, to_json
+from tests.helpers.outcomes import Outcome, to_json
 from tests.helpers.pages import ROOT
 
 T = TypeVar("T")
@@ -58,27 +56,6 @@ def test_a_report_comes_back_as_it_was(outcome: Outcome) -> None:
     read = spool.report(spool.encode(report))
     assert read == spool.report(dumps(report).encode("utf-8", "surrogatepass")) == report
     assert list(plain(report)) == list(Report.__struct_fields__)
-
-
-@QUICKLY
-@given(OUTCOMES)
-def test_a_plan_has_the_keys_of_a_report(outcome: Outcome) -> None:
-    plan = to_plan(outcome.facts(), outcome.problems)
-    assert list(plan) == list(Report.__struct_fields__)
-    assert (plan["schema"], plan["state"], plan["hooks"]) == ("patchq.plan/1", None, [])
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"state": "gone"}, {"base": {"commit": None, "how": "tip"}}, {"edits": {}}, {"schema": "x/1"}],
-    ids=str,
-)
-def test_what_is_no_report_is_none(changes: Mapping[str, Any]) -> None:
-    whole = plain(to_json(PROPOSED))
-    assert spool.report(spool.encode(whole))
-    assert spool.report(spool.encode({**whole, **changes})) is None
-    del whole["source"]
-    assert spool.report(spool.encode(whole)) is None
 
 
 def listed(value: object, place: str = "") -> set[str]:
