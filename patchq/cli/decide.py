@@ -56,18 +56,15 @@ def chosen(args: Namespace, gate: Gate) -> list[str]:
     there = candidates(gate.context(), args.verb)
     everyone = sorted(there, key=lambda report: seconds(report.received, report.decided))
     found = [report for report in everyone if report.agent == args.all_from]
+    these = f"these {len(found)} changes" if len(found) > 1 else "this change"
     if not found:
         if near := suggestion(args.all_from, sorted(r.agent for r in everyone if r.agent)):
             raise UsageError(f"there is nothing of {args.all_from!r} to {args.verb}", near)
         output.notice(args, f"nothing of {args.all_from} to {args.verb}")
-    elif not agreed(args, _deed(args, found), *map(_listed, found[:_MOST_LISTED])):
+    elif not agreed(args, f"{args.verb} {these}", *map(_listed, found[:_MOST_LISTED])):
         output.notice(args, "nothing was done")
         return []
     return [report.id for report in found]
-
-
-def _deed(args: Namespace, found: list[Report]) -> str:
-    return f"{args.verb} " + (f"these {len(found)} changes" if len(found) > 1 else "this change")
 
 
 def _listed(report: Report) -> str:
@@ -322,16 +319,13 @@ def send_back(args: Namespace) -> int:
 
     def send(id: str) -> int:
         there = sync.comments(gate, id) if sync else ()
-        return _print_sent(args, gate.send_back(id, (*comments, *there)).report)
+        report = gate.send_back(id, (*comments, *there)).report
+        count = len(report.review.comments) if report.review else 0
+        to = f"  to {report.agent}" if report.agent else ""
+        text = f"sent back  {id}{to}  {count} comment{'' if count == 1 else 's'}"
+        return output.done(args, report, text)
 
     return decide_each(args, ids, send)
-
-
-def _print_sent(args: Namespace, report: Report) -> int:
-    count = len(report.review.comments) if report.review else 0
-    to = f"  to {report.agent}" if report.agent else ""
-    comments = f"{count} comment{'' if count == 1 else 's'}"
-    return output.done(args, report, f"sent back  {report.id}{to}  {comments}")
 
 
 def drafts(args: Namespace) -> list[DraftComment]:

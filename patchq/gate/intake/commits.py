@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from patchq.core import formats
 from patchq.core.formats.envelope.front_matter import open_response
-from patchq.core.model.values import Envelope, FileChange, Plan, Problem
+from patchq.core.model.values import Envelope, FileChange, Problem
 from patchq.core.plan import batch
 from patchq.core.plan.targets import PlanRules
 from patchq.core.text import unified
@@ -216,6 +216,7 @@ def _written(checkout: Checkout, head: str) -> str:
 
 # ---------------------------------------------------------------- responses
 
+_RULED = ("path.", "result.", "edit.")  # codes of what a rule forbids
 _MOST_MESSAGE = 10_000  # characters of a message that are handed in
 
 
@@ -238,7 +239,9 @@ def as_response(session: Session, change: Range, given: Mapping[str, object]) ->
     keys = {**from_trailers(messages), **keys}
     messages = [plain for message in messages if (plain := _plain(message))]
     if messages and "message" not in keys:
-        keys["message"] = messages[0] if len(messages) == 1 else _together(messages)
+        subjects = [subject(message) for message in messages]
+        whole = "\n".join((subjects[-1], "", *(f"- {line}" for line in subjects)))
+        keys["message"] = messages[0] if len(messages) == 1 else whole
     data = diff_response(repo, session.rules, change.base, change.result, keys)
     if isinstance(data, Problem):
         raise UsageError(f"{data.code}: {data.message}", data.hint)
@@ -250,11 +253,6 @@ def _plain(message: str) -> str:
     lines = message.replace("\r", "\n" if "\n" not in message else "").split("\n")
     kept = ("".join(c for c in line if c == "\t" or category(c) != "Cc") for line in lines)
     return without_trailer("\n".join(kept)).strip()[:_MOST_MESSAGE]
-
-
-def _together(messages: list[str]) -> str:
-    subjects = [subject(message) for message in messages]
-    return "\n".join((subjects[-1], "", *(f"- {line}" for line in subjects)))
 
 
 def diff_response(
@@ -327,16 +325,11 @@ def _misread(
     if any(problem.severity == "error" for problem in parsed.problems):
         return list(wanted)
     plan = batch.plan(parsed.edits, tree, replace(rules, denied=lambda path: None), declared=True)
-    if _forbidden(plan):
+    if plan.refused and all(error.code.startswith(_RULED) for error in plan.errors):
         return []
     made = {_identity(change) for change in plan.changes}
     missed = [change for change in wanted if _identity(change) not in made]
     return missed or ([] if len(made) == len(wanted) else list(wanted))
-
-
-def _forbidden(plan: Plan) -> bool:
-    ruled = ("path.", "result.", "edit.")
-    return plan.refused and all(error.code.startswith(ruled) for error in plan.errors)
 
 
 def _identity(change: FileChange) -> tuple[str, bytes | None, str | None, bool | None, bool]:

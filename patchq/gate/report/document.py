@@ -165,23 +165,12 @@ def with_problems(report: Report, *problems: Problem) -> Report:
 
 
 def dumps(report: Report) -> str:
-    """The report as JSON text: a line for each key and each entry of a list, in their order.
+    """Return the report as JSON text, in one line.
 
     Hidden characters stand as JSON escapes: a terminal that shows the text does not act on them,
     and a program that reads it gets them back.
     """
-    return _dumps(plain(report))
-
-
-def _dumps(value: Mapping[str, object]) -> str:
-    entries = [f"{printed(key)}: {_json_lines(item)}" for key, item in value.items()]
-    return "{" + ",\n ".join(entries) + "}\n"
-
-
-def _json_lines(value: object) -> str:
-    if not isinstance(value, list) or not value:
-        return printed(value)
-    return "[\n  " + ",\n  ".join(map(printed, value)) + "]"
+    return printed(report) + "\n"
 
 
 def printed(value: object, indent: int | None = None) -> str:
@@ -275,7 +264,7 @@ def fitted(report: Report) -> Report:
     prompt, diff = value["retry"]["prompt"], value["diff"]
     value["retry"]["prompt"] = prompt and _cut(prompt, _ROOM_FOR_PROMPT)
     value["diff"] = ""
-    value["diff"] = _cut(diff, MAX_BYTES - len(_dumps(value).encode()))
+    value["diff"] = _cut(diff, MAX_BYTES - _size(value))
     return convert(value, Report)
 
 
