@@ -305,7 +305,7 @@ def _undressed(written: str, known: KnownPaths) -> str | None:
 _KEY = (
     r"(?:(?:old|new)[_-]?(?:string|str|text)|file_?text|insert_?line|contextualEdits|searchPattern)"
 )
-QUOTE = r"\\*[\"'\u201c\u201d\u2018\u2019]"
+QUOTE = r"(?<!\\)\\*[\"'\u201c\u201d\u2018\u2019]"
 _ANY_KEY = re.compile(
     rf"{QUOTE}{_KEY}{QUOTE}\s*:|(?<![\w\"'-]){_KEY}\s*:",
     re.IGNORECASE,
