@@ -386,15 +386,10 @@ class LockFile:
             self.lock.unlink(missing_ok=True)
             self.lock = None
 
-    def release(self) -> None:
-        """Unlock, and leave the own file as a dead owner's."""
-        self.unlock()
-        os.close(self.fd)
-
     def free(self) -> None:
         self.unlock()
         self.own.unlink(missing_ok=True)
-        self.release()
+        os.close(self.fd)
 
 
 def leftovers(directory: Path, suffix: str, wait: float = 0.0) -> Iterator[LockFile]:

@@ -191,12 +191,5 @@ def _publish(file: Path, place: Path) -> None:
 
 
 def _drop(own: LockFile) -> None:
-    """Remove the scratch directory, then the own file.
-
-    Both stay for `clean` where that fails.
-    """
     shutil.rmtree(own.beside(".d"), ignore_errors=True)
-    if own.beside(".d").exists():
-        own.release()
-    else:
-        own.free()
+    own.free()

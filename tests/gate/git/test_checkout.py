@@ -33,25 +33,6 @@ def only(path: Path, branch: str = "main") -> Checkout:
 # ---------------------------------------------------------------- who has the branch
 
 
-def test_checkouts_are_found_from_anywhere(path: Path, tmp_path: Path) -> None:
-    linked, gone = tmp_path / "linked", tmp_path / "gone"
-    git("worktree", "add", "-q", "-b", "side", str(linked), cwd=path)
-    git("worktree", "add", "-q", "-b", "lost", str(gone), cwd=path)
-    gone.rename(tmp_path / "elsewhere")
-    for place in (path, linked):
-        repo = Repository.open(place)
-        found = {
-            branch: [(at.workdir, at.gitdir, at.unseen) for at in checkouts(repo, branch)]
-            for branch in ("main", "side", "lost", "none")
-        }
-        assert found == {
-            "main": [(path, path / ".git", "")],
-            "side": [(linked, path / ".git/worktrees/linked", "")],
-            "lost": [(gone, path / ".git/worktrees/gone", "there is no such directory")],
-            "none": [],
-        }
-
-
 def test_bare_repository_has_only_its_linked_work_trees(path: Path, tmp_path: Path) -> None:
     bare, linked = tmp_path / "bare.git", tmp_path / "linked"
     git("clone", "-q", "--bare", str(path), str(bare), cwd=path)
@@ -224,17 +205,3 @@ def test_a_directory_may_give_way_to_a_file(path: Path) -> None:
     assert dirty(only(path), tip, whole) == []
     write_files(path, {"src/x.log": ""})
     assert dirty(only(path), tip, whole) == ["src"]
-
-
-def test_converted_files_are_clean_until_they_change(path: Path) -> None:
-    commit_files(path, {".gitattributes": "*.txt text working-tree-encoding=UTF-16\n"})
-    (path / "a.txt").write_bytes("one\n".encode("utf-16"))
-    git("add", "a.txt", cwd=path)
-    git("commit", "-q", "-m", "converted", cwd=path)
-    (path / "a.txt").unlink()
-    git("checkout", "-q", "a.txt", cwd=path)
-    tip = git("rev-parse", "HEAD", cwd=path)
-    assert dirty(only(path), tip, ["a.txt"]) == []
-    with (path / "a.txt").open("ab") as file:
-        file.write("two\n".encode("utf-16-le"))
-    assert dirty(only(path), tip, ["a.txt"]) == ["a.txt"]

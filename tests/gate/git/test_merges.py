@@ -28,19 +28,6 @@ def sides(path: Path, ours: dict[str, str], theirs: dict[str, str]) -> tuple[Rep
     return Repository.open(repo), trees
 
 
-def test_a_clean_merge_has_a_tree_and_leaves_nothing(tmp_path: Path) -> None:
-    first, last = TEN.replace("1\n", "one\n"), TEN.replace("8\n", "eight\n")
-    repo, trees = sides(tmp_path / "r", {"a.txt": first}, {"a.txt": last, "c.txt": "c\n"})
-    before = sorted((tmp_path / "r/.git").rglob("*"))
-    merged = merge(repo, *trees)
-    both = {"a.txt": first.replace("8\n", "eight\n"), "c.txt": "c\n"}
-    assert sorted((tmp_path / "r/.git").rglob("*")) == before
-    git("checkout", "-q", git("rev-list", "--max-parents=0", "HEAD", cwd=tmp_path / "r"),
-        cwd=tmp_path / "r")  # fmt: skip
-    made = commit_files(tmp_path / "r", both)
-    assert merged == Merged(git("rev-parse", f"{made}^{{tree}}", cwd=tmp_path / "r"))
-
-
 @pytest.mark.parametrize(
     ("ours", "theirs", "beyond_lines"),
     [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import signal
 import subprocess
 import sys
@@ -12,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from patchq.core.model.values import FileChange
-from patchq.gate.errors import DiskFault, RepositoryFault
+from patchq.gate.errors import RepositoryFault
 from patchq.gate.git import object_buffer
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
@@ -118,22 +116,3 @@ def test_what_a_killed_writer_leaves_goes(path: Path, files: int, moment: str) -
     object_buffer.clean(path / ".git/objects")
     assert litter(path) == []
     git("fsck", "--strict", cwd=path)
-
-
-def test_a_directory_that_cannot_be_removed_goes_at_the_next_start(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repo = Repository.open(path)
-    commit(repo, FEW)
-
-    def fail() -> None:
-        monkeypatch.setattr(os, "rmdir", lambda *_, **__: fail())
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with pytest.raises(DiskFault):
-        repo.write_objects(fail)
-    repo.close()
-    monkeypatch.undo()
-    assert litter(path)
-    object_buffer.clean(path / ".git/objects")
-    assert litter(path) == []

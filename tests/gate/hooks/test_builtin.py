@@ -388,14 +388,10 @@ def test_publish_leaves_what_others_pushed(published: tuple[Path, Path]) -> None
 
 
 ASKS = {
-    "git@github.com:a/b.git": "https://github.com/a/b/compare/main...patchq/fix?expand=1",
     "https://x:secret@github.com/a/b": "https://github.com/a/b/compare/main...patchq/fix?expand=1",
     "ssh://git@gitlab.example.org:2222/a/b/c.git": "https://gitlab.example.org/a/b/c/-/"
     "merge_requests/new?merge_request%5Bsource_branch%5D=patchq/fix"
     "&merge_request%5Btarget_branch%5D=main",
-    "https://codeberg.org/a/b.git": "https://codeberg.org/a/b/compare/main...patchq/fix",
-    "https://bitbucket.org/a/b.git": "https://bitbucket.org/a/b/pull-requests/new"
-    "?source=patchq/fix&dest=main",
     "git@forge.example.org:a/b.git": "",
 }
 

@@ -198,8 +198,6 @@ class RemoteBranches(Branches):
             self._known = began
         else:
             self._fetch(list(lanes))
-        if self.away is not None:
-            _LOG.info("%s answers again", self.remote)
         self.away = None
         self._say(None)
 
