@@ -24,7 +24,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from patchq.core.model.values import HookRun, Problem, State
+from patchq.core.model.values import HookRun, Problem
 from patchq.core.text.quote import clip
 from patchq.gate.config.schema import Hook
 from patchq.gate.errors import Cancelled, DiskFault, Fault, HookFault
@@ -35,7 +35,7 @@ from patchq.gate.hooks.configured import MESSAGE, Judge, Step, Steps
 from patchq.gate.hooks.sandbox import HookExit, Job, can_sandbox, no_sandbox, run
 from patchq.gate.hooks.warm import Objects, Slot, slot, stores
 from patchq.gate.queue.shelf import Shelf, Troubles
-from patchq.gate.queue.spool import digest, encode, report
+from patchq.gate.queue.spool import digest, encode
 from patchq.gate.report import logs, secrecy
 from patchq.gate.report.schema import EventKind, Report, kind_of
 
@@ -387,8 +387,7 @@ class Notifier:
         self._hung: set[str] = set()  # hooks that did not end the last time
         self._closing = False
         self._lock = Lock()
-        # State and report of each run that waits; a report in a file is read when it begins.
-        self._due: dict[Key, tuple[State, Report | None]] = {}
+        self._due: dict[Key, Report] = {}  # of each run that waits
 
     def tell(self, steps: Steps, report: Report) -> None:
         for step in steps.following:
@@ -407,10 +406,9 @@ class Notifier:
     def _soon(self, step: Step, report: Report, kind: EventKind | None) -> None:
         # A hook that keeps in step runs once for all changes of a batch until it begins.
         key = step.hook.id, report.id, None if step.in_step else object()
-        kept = report if self._path(report.id) is None else None
         with self._lock:
             waits = key in self._due
-            self._due[key] = report.state, kept
+            self._due[key] = report
         if not waits:
             pool = self._pools.setdefault(step.hook.id, ThreadPoolExecutor(_AT_ONCE, "hooks"))
             pool.submit(self._run, step, key, kind or "")
@@ -422,12 +420,12 @@ class Notifier:
 
     def _run(self, step: Step, key: Key, kind: str) -> None:
         with self._lock:
-            state, kept = self._due.pop(key)
-        with logs.about(id := key[1]):
+            report = self._due.pop(key)
+        with logs.about(id := report.id):
             try:
                 if self._cut.is_set() or (self._closing and step.hook.id in self._hung):
                     raise Cancelled
-                self._heard(step, id, state, kept, kind)
+                self._heard(step, report, kind)
             except Cancelled:
                 _LOG.warning("the hook %s was ended, or does not end: %s untold", step.hook.id, id)
             except (OSError, Fault) as error:
@@ -435,13 +433,10 @@ class Notifier:
             except Exception:  # a thread of a pool would keep a defect to itself
                 _LOG.exception("the hook %s did not run for %s", step.hook.id, id)
 
-    def _heard(self, step: Step, id: str, state: State, kept: Report | None, kind: str) -> None:
-        if (path := self._path(id)) is not None:
-            kept = report(path.read_bytes())
-        if kept is None:
-            raise FileNotFoundError("its report is gone")
+    def _heard(self, step: Step, report: Report, kind: str) -> None:
+        id = report.id
         where = self._top if step.git else self._gitdir
-        run = self._engine.tell(step, replace(kept, state=state), kind, path, where, self._cut)
+        run = self._engine.tell(step, report, kind, self._path(id), where, self._cut)
         hung = self._engine.record_trouble(step.hook, run, id)
         (self._hung.add if hung else self._hung.discard)(step.hook.id)
         if run.exit != 0:
