@@ -167,7 +167,7 @@ class StoreQueue(QueueEngine):
                 work = tuple(one for one in doing if one.batch in (own, stem))
                 if not work and response.endswith(REQUEST):
                     work = (inbox.Activity(own, "asking", since),)
-                found.append(inbox.Pending(own, response, "hand", since, work))
+                found.append(inbox.Pending(own, response, "claimed", since, work))
         return found
 
     def _lost(self) -> Iterator[tuple[str, str]]:

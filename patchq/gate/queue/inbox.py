@@ -398,13 +398,9 @@ class Pending(Struct, frozen=True):
 
     id: str
     name: str
-    place: Literal["inbox", "hand"]
+    state: Literal["waiting", "claimed"]
     since: float
     doing: tuple[Activity, ...] = ()
-
-    @property
-    def state(self) -> str:
-        return "waiting" if self.place == "inbox" else "claimed"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -421,7 +417,7 @@ class Pending(Struct, frozen=True):
         """Return the state in words that follow the id."""
         if self.doing:
             return f"in hand: {activity_text(self.doing)}"
-        where = "in the inbox" if self.place == "inbox" else "in hand"
+        where = "in the inbox" if self.state == "waiting" else "in hand"
         return f"{where} for {_age(self.since)}"
 
 
@@ -462,7 +458,7 @@ def waiting(root: Path, id: str) -> Pending | None:
     for name in [*filter(lambda name: stem_id(name) == id, complete), *looked_into]:
         with suppress(OSError):
             if id in (stem_id(name), own_id(head(inbox / name))):
-                return Pending(id, name, "inbox", (inbox / name).lstat().st_mtime)
+                return Pending(id, name, "waiting", (inbox / name).lstat().st_mtime)
     return None
 
 

@@ -143,13 +143,10 @@ class DatabaseServer(Database):
         if self._connection is None or self._connection.closed:
             self._session = None
             self._connection = connect(self.conninfo, self.name)
-            if self._checks:
-                with self.faults():
-                    found = version(self._connection)
-                if not found:
-                    raise UsageError(
-                        "the database has no tables of patchq", "run `patchq cluster migrate`"
-                    )
+            if self._checks and not version(self._connection):
+                raise UsageError(
+                    "the database has no tables of patchq", "run `patchq cluster migrate`"
+                )
         return self._connection
 
     @property

@@ -34,7 +34,7 @@ from patchq.gate.queue.database import COLUMNS
 from patchq.gate.queue.inbox import claim_of
 from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.queue.postgres.database import DatabaseServer
-from patchq.gate.queue.postgres.lanes import Beat, Lanes, Waking
+from patchq.gate.queue.postgres.lanes import Lanes, Waking, beat
 from patchq.gate.report.schema import Report
 
 _MOST = 256
@@ -84,7 +84,7 @@ class PostgresQueue(QueueEngine):
         self.waking = Waking(self.store)
         self._ahead = 0.0  # the seconds by which this machine's clock is ahead of the database's
         self._feeder, self._feeds = feeder, feeder is not None
-        self._beat: Beat | None = None
+        self._stop_beat: Callable[[], None] = lambda: None
 
     # Who it is.
 
@@ -102,10 +102,9 @@ class PostgresQueue(QueueEngine):
         self._own.clear()
         self.lanes.forget()
         self.store.run("delete from sessions where number <> :me and not alive(number)", me=number)
-        if self._beat is not None:
-            self._beat.stop()
+        self._stop_beat()
         if self._beats:
-            self._beat = Beat(self.store, number, self._takeover)
+            self._stop_beat = beat(self.store, number, self._takeover)
 
     def release(self) -> None:
         if not self.store.lost:
@@ -114,9 +113,7 @@ class PostgresQueue(QueueEngine):
         self._own.clear()
 
     def close(self) -> None:
-        if self._beat is not None:
-            self._beat.stop()
-            self._beat = None
+        self._stop_beat()
         if not self.store.lost:
             with suppress(Fault):  # whoever looks next is to see it at once
                 self.store.run("select pg_advisory_unlock_all()")

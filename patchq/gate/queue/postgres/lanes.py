@@ -24,10 +24,8 @@ from fnmatch import fnmatchcase
 from threading import Event, Thread
 from time import monotonic
 
-import psycopg
-
 from patchq.gate.errors import Fault
-from patchq.gate.queue.postgres.database import DatabaseServer, connect, translated
+from patchq.gate.queue.postgres.database import DatabaseServer
 
 _LOG = logging.getLogger("patchq")
 _BEATS = 4  # so many in the time after which an owner counts as frozen
@@ -181,34 +179,27 @@ class Lanes:
             )
 
 
-class Beat:
-    """The heartbeat of this process, on a connection and thread of its own.
+def beat(server: DatabaseServer, session: int, takeover: float) -> Callable[[], None]:
+    """Show that this process is not frozen, until the returned function is called.
 
-    It shows that the process is not frozen.
+    It beats on a connection and thread of its own.
     """
+    own, over = DatabaseServer(server.conninfo, f"{server.name} beat"), Event()
+    server.run(_BEAT, session=session)
 
-    def __init__(self, server: DatabaseServer, session: int, takeover: float) -> None:
-        self._conninfo, self._name = server.conninfo, server.name
-        self._pause = takeover / _BEATS
-        self._stop = Event()
-        self._session = session
-        server.run(_BEAT, session=self._session)
-        self._thread = Thread(target=self._run, name="patchq-beat", daemon=True)
-        self._thread.start()
+    def run() -> None:
+        while not over.wait(takeover / _BEATS):
+            with suppress(Fault):  # the next one connects again
+                own.run(_BEAT, session=session)
+        own.close()
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            with (
-                suppress(Fault, psycopg.Error),
-                connect(self._conninfo, f"{self._name} beat") as connection,
-            ):
-                while not self._stop.wait(self._pause):
-                    connection.execute(translated(_BEAT), {"session": self._session})
-            self._stop.wait(self._pause)
+    def stop() -> None:
+        over.set()
+        thread.join(2.0)
 
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join(2.0)
+    thread = Thread(target=run, name="patchq-beat", daemon=True)
+    thread.start()
+    return stop
 
 
 class Waking:
@@ -216,7 +207,7 @@ class Waking:
 
     def __init__(self, server: DatabaseServer) -> None:
         self._server = server
-        self._listens: psycopg.Connection | None = None
+        self._listens: object = None
         self._news: deque[str] = deque()
         self._rung, self._bell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
