@@ -94,14 +94,10 @@ class Folder:
 
         Raises OSError: FileNotFoundError, or ENOTDIR or ELOOP when it is something else.
         """
-        try:
-            status = os.lstat(self.path)
-        except FileNotFoundError:
-            if not self._lasting:
-                raise
+        if self._lasting and not os.path.lexists(self.path):
             with suppress(FileExistsError):
                 os.mkdir(self.path)
-            status = os.lstat(self.path)
+        status = os.lstat(self.path)
         self.mode = stat.S_IMODE(status.st_mode)
         if self._fd is not None and self._key == (status.st_dev, status.st_ino):
             return self._fd
@@ -127,10 +123,9 @@ class Folder:
 
     def status(self, name: str) -> os.stat_result | None:
         """Return the status of an entry or a link itself, or None."""
-        try:
+        with suppress(FileNotFoundError, NotADirectoryError):
             return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        return None
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a plain file; None when there is none that can be read."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 import os
 import select
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -208,7 +207,7 @@ class Waking:
     def __init__(self, server: DatabaseServer) -> None:
         self._server = server
         self._listens: object = None
-        self._news: deque[str] = deque()
+        self._news: list[str] = []
         self._rung, self._bell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def wait(self, seconds: float, concerns: Concerns, bell: int | None = None) -> bool:
@@ -241,15 +240,13 @@ class Waking:
         select.select([self._rung], [], [], seconds)
 
     def _heard(self, concerns: Concerns) -> bool:
-        heard = False
-        while self._news:
-            word, _, lane = self._news.popleft().partition(" ")
-            heard = heard or concerns(word, lane)
-        return heard
+        news = [notice.partition(" ") for notice in self._news]
+        self._news.clear()
+        return any(concerns(word, lane) for word, _, lane in news)
 
     def ring(self) -> None:
         """End a wait; from any thread, and from handlers of signals."""
-        with suppress(BlockingIOError, OSError):
+        with suppress(OSError):
             os.write(self._bell, b".")
 
     def close(self) -> None:
