@@ -99,6 +99,8 @@ def unknown(context: RepoContext, id: str) -> UsageError:
     if isinstance(queue, StoreQueue) and queue.pending(id):
         cure = f"`patchq wait {id}` waits for it; where no daemon runs, `patchq run` gives it"
         return UsageError(f"change {id} has no verdict yet", cure)
+    if past := queue.past(id):
+        return UsageError(f"change {id} is over: it is {past.state}", f"see `patchq show {id}`")
     name = id.removeprefix(records.branch(""))
     cure = suggestion(name, context.queue.newest(), "`patchq log` lists them")
     return UsageError(f"there is no change {clip(visible(id), _LONGEST_UNKNOWN_ID)}", cure)

@@ -225,7 +225,7 @@ class StoreQueue(QueueEngine):
         self._scanned = True
 
     @spool.disk_faults
-    def _me(self) -> int:
+    def open(self) -> int:
         if not self._session:
             number = self.store.value(
                 "insert into sessions (host, pid, began) values (:host, :pid, :began)"
@@ -264,7 +264,7 @@ class StoreQueue(QueueEngine):
         numbers = self.store.column(
             "select number from responses where shown = 0"
             " and (session is null or session = :me or not alive(session)) order by number",
-            me=self._me(),
+            me=self.open(),
         )
         self._show([number for number in numbers if number not in self._written])
 
@@ -333,14 +333,6 @@ class StoreQueue(QueueEngine):
         with self.together():
             self._enter(claim)
             self.publish(claim, report, ended)
-
-    # Later states, and the end.
-
-    @spool.disk_faults
-    def forget(self, *ids: str) -> None:
-        super().forget(*ids)
-        self.sync()
-        self._show_again()
 
     @spool.disk_faults
     def sync(self, *places: Path) -> None:

@@ -61,6 +61,10 @@ class QueueEngine(KnownBatches, ABC):
 
     # What each engine does in its own way.
 
+    @abstractmethod
+    def open(self) -> int:
+        """Open a session, if there is none; return its number."""
+
     def acquire(self) -> None:
         """Become the process that empties the inbox, or raise `errors.QueueLocked`."""
 
@@ -105,10 +109,6 @@ class QueueEngine(KnownBatches, ABC):
     def mark(self, marks: Mapping[str, str]) -> None:
         """Record the marks of proposals durably, for the next process that serves them."""
 
-    @abstractmethod
-    def _me(self) -> int:
-        """Return this session's number, which it gets when it is first needed."""
-
     def _show(self, numbers: Sequence[int]) -> None:
         """Have these rows shown as they are now, after their transaction."""
 
@@ -129,7 +129,7 @@ class QueueEngine(KnownBatches, ABC):
         if self._is_writing:
             yield
             return
-        self._me()
+        self.open()
         self._is_writing = True
         lost = None
         try:
@@ -184,7 +184,7 @@ class QueueEngine(KnownBatches, ABC):
             sha256=claim.source.sha256 if claim.data else None,
             problem=encode(claim.problem).decode() if claim.problem else None,
             state=state,
-            me=None if state == "waiting" else self._me(),
+            me=None if state == "waiting" else self.open(),
             adopted=int(adopted),
             id=claim.id,
         )
@@ -199,7 +199,7 @@ class QueueEngine(KnownBatches, ABC):
 
     def recover(self) -> list[Claim]:
         """Return the claims of a dead owner, oldest first, under the lock."""
-        me = self._me()
+        me = self.open()
         found = self._claims(f"{OPEN} and {NOT_MINE}", but=self._own, me=me)
         claims = list(filter(self.serves, found))
         if claims:
@@ -227,7 +227,7 @@ class QueueEngine(KnownBatches, ABC):
 
         Each has the sha256 (hex) of its response and the time at which it landed, or None.
         """
-        self._me()
+        self.open()
         self.store.each(
             "insert into responses (token, name, size, sha256, state, id, ended, verdict)"
             " values ('known-' || cast(:id as text), '', 0, :sha256, 'gone', :id, :ended,"
@@ -383,7 +383,7 @@ class QueueEngine(KnownBatches, ABC):
             f"update responses set {columns} where token = :token and {MINE_TO_END}"
             " returning number, coalesce(ending, change)",
             token=claim.token,
-            me=self._me(),
+            me=self.open(),
             **values,
         )
         if row is not None:
@@ -426,7 +426,7 @@ class QueueEngine(KnownBatches, ABC):
                 " then coalesce(proposed, :proposed) end"
                 " where id = :id and state in ('ended', 'held', 'ending')"
                 " returning number, change",
-                me=self._me(),
+                me=self.open(),
                 **_verdict(report),
             )
             if row is None:

@@ -134,7 +134,7 @@ def test_what_is_left_of_a_refused_one_is_shown(repo: Path) -> None:
     assert (told["state"], told["duplicate_of"]) == ("duplicate", "good")
     assert "it is rejected" in patchq("revert", "bad", cwd=repo, code=2).err
     assert "it is rejected" in patchq("accept", "bad", cwd=repo, code=2).err
-    assert "lost the response" in patchq("retry", "bad", cwd=repo, code=2).err
+    assert "gone from the queue" in patchq("retry", "bad", cwd=repo, code=2).err
     assert "no change never" in patchq("show", "never", cwd=repo, code=2).err
 
 

@@ -88,11 +88,7 @@ class PostgresQueue(QueueEngine):
 
     # Who it is.
 
-    def open(self) -> None:
-        """Connect now, so that a fault is raised at once."""
-        self._me()
-
-    def _me(self) -> int:
+    def open(self) -> int:
         return self.store.session
 
     def _begin_session(self, number: int) -> None:
@@ -134,7 +130,7 @@ class PostgresQueue(QueueEngine):
         """
         if limit <= 0:
             return []
-        me = self._me()
+        me = self.open()
         self.lanes.take_one_more()
         rows = self.store.all(
             f"""
@@ -197,7 +193,7 @@ class PostgresQueue(QueueEngine):
     # What waits for review.
 
     def proposals(self, known: Collection[str] = ()) -> dict[str, str | None]:
-        self._me()
+        self.open()
         rows = self.store.all(
             """
             select id, proposed from responses where proposed is not null and lane = any(:lanes)
@@ -259,7 +255,7 @@ class PostgresQueue(QueueEngine):
                 returning d.number, d.words, free.again
             ) select number, words, again from taken order by number
             """,
-            me=self._me(),
+            me=self.open(),
             lanes=self.lanes.own,
         )
         return [(number, spool.decode(words) or {}, again) for number, words, again in rows]
@@ -271,7 +267,7 @@ class PostgresQueue(QueueEngine):
             "update errands set answer = :answer where number = :number and session = :me",
             answer=spool.encode(answer),
             number=number,
-            me=self._me(),
+            me=self.open(),
         )
 
     @contextmanager
