@@ -208,19 +208,16 @@ def _load(verb: str, parser: argparse.ArgumentParser) -> Callable[[argparse.Name
     return run
 
 
-def table() -> str:
-    lines = []
-    for group, names in GROUPS.items():
-        lines += [f"{group}:", *(f"    {name:<12} {VERBS[name][1]}" for name in names), ""]
-    return "\n".join(lines)
-
-
 def _common() -> Parser:
+    table = ""
+    for group, names in GROUPS.items():
+        verbs = "".join(f"    {name:<12} {VERBS[name][1]}\n" for name in names)
+        table += f"{group}:\n{verbs}\n"
     parser = Parser(
         "patchq",
         usage="patchq [-C DIR] [--config FILE] [--json] [-q | -v] COMMAND …",
         description="Changes by LLM agents, as commits that people review.",
-        epilog=f"{table()}\nThe options go before the command or behind it.\n"
+        epilog=f"{table}The options go before the command or behind it.\n"
         "`patchq COMMAND --help` tells what a command takes.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -274,7 +271,6 @@ def call(words: Sequence[str]) -> int:
 
 
 def _enter(directories: Sequence[str]) -> Path:
-    """Change to the directories of `-C`, one after the other, as git does."""
     for name in filter(None, directories):
         try:
             os.chdir(name)

@@ -57,7 +57,7 @@ ARGUMENTS: Table = {
             "--timeout",
             metavar="S",
             type=arguments.seconds,
-            help="for so many seconds; then exit 124",
+            help="wait for so many seconds; then exit 124",
         ),
     ),
     "wait": (
@@ -84,8 +84,7 @@ _KEYS = ("id", "target", "base", "message", "agent", "model", "retries")
 
 
 def submit(args: Namespace) -> int:
-    if args.timeout is not None and not args.wait:
-        raise UsageError("--timeout says how long to wait", "say --wait, too")
+    waits = args.wait or args.timeout is not None
     gate = output.gate(args)
     keys = cast(Keys, {key: getattr(args, key) for key in _KEYS})
     if any(value is not None for value in (args.branch, args.range, args.worktree)):
@@ -97,7 +96,7 @@ def submit(args: Namespace) -> int:
         )
     else:
         data, name = arguments.read_response(args.file)
-        if name.endswith(REQUEST) and (args.wait or any(keys.values())):
+        if name.endswith(REQUEST) and (waits or any(keys.values())):
             raise UsageError(  # nor could an answer be waited for by its bytes
                 f"a request takes none of --{', --'.join(_KEYS)} and --wait",
                 "say `target` and `base` in the request; to wait for the answer, use `patchq ask`",
@@ -105,7 +104,7 @@ def submit(args: Namespace) -> int:
         tickets = [gate.submit(data, name=name, **keys)]
     for key in tickets[0].replaced:
         output.notice(args, f"--{key} replaces `{key}` of the front matter")
-    if args.wait:
+    if waits:
         return _wait_for_verdicts(args, gate, tickets)
     answer = [{"id": one.id, "file": one.file} for one in tickets]
     return output.emit(args, answer if args.series else answer[0], *(one.id for one in tickets))

@@ -368,7 +368,6 @@ def _changed(change: Mapping[str, Any]) -> str:
 
 
 def _below(what: str, text: str | None) -> Iterator[Line]:
-    """Yield a line with details of the line above."""
     if text:
         yield plain(visible(f"           {what} {text}"), "dim")
 

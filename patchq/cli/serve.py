@@ -191,7 +191,8 @@ _INSTEAD = "use `patchq watch --detach`, or `patchq run` by cron"
 
 def service(args: Namespace) -> int:
     location = output.gate(args).location
-    unit = _unit_folder(args.system) / _unit_name(location.home)
+    path = _output("systemd-escape", "--path", str(location.home))  # as systemd writes paths
+    unit = _unit_folder(args.system) / f"patchq-{path}.service"
     if args.what == "remove":
         if not unit.exists():
             raise UsageError(f"{unit} is not there", "`patchq service install` writes it")
@@ -219,11 +220,6 @@ def _unit_folder(system: bool) -> Path:
         return Path("/etc/systemd/system")
     config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(config).expanduser() / "systemd/user"
-
-
-def _unit_name(home: Path) -> str:
-    """Return the unit's name, which is the repository's path as systemd writes paths."""
-    return f"patchq-{_output('systemd-escape', '--path', str(home))}.service"
 
 
 def unit_text(home: Path, *, system: bool) -> str:

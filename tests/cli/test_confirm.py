@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from functools import partial
 from pathlib import Path
 
@@ -101,20 +99,6 @@ def test_quit_leaves_it_undecided(repo: Path, typed: str) -> None:
         answer(terminal, "y", "y")
         ends(terminal, 0)
     assert (state(repo, "x"), state(repo, "y")) == ("applied", "applied")
-
-
-def test_watch_asks(repo: Path) -> None:
-    with on_a_terminal(repo, "watch") as terminal:
-        for id, text in (("x", TWO), ("y", OTHER)):
-            drop(repo / ".patchq", {f"{id}.md": text})
-            answer(terminal, "y")
-            terminal.read_until(re.compile(f"applied    {id}").search)
-        drop(repo / ".patchq", {"z.md": OTHER.replace("c.txt", "d.txt")})
-        terminal.read_until(lambda text: text.endswith(QUESTION))
-        os.kill(terminal.process.pid, signal.SIGINT)
-        ends(terminal, 130)
-    assert not [*(repo / ".patchq").glob("*/z.report.json")]
-    assert git("show", "main:c.txt", cwd=repo) == "c\x1b[2J"
 
 
 def test_what_cannot_land_is_not_asked_about(repo: Path) -> None:

@@ -17,7 +17,6 @@ from patchq.cli.setup.clients import CLAUDE_SKILL, CLIENTS, INSTRUCTIONS, NAME, 
 from patchq.gate.errors import UsageError
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import git, make_repo
-from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
 
 BEGIN, END = "<!-- patchq: begin -->", "<!-- patchq: end -->"
 
@@ -271,17 +270,6 @@ def test_nobody_to_ask_and_a_dry_run(repo: Path) -> None:
     assert "no entry" in patchq("setup", "--check", "claude", cwd=repo, code=1).out
     assert contents(repo) == before
     assert not (repo / ".patchq").exists()
-
-
-@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 2), ("\x04", 2)])
-def test_a_person_is_asked(repo: Path, answer: str, code: int) -> None:
-    with on_a_terminal(repo, "setup", "claude") as terminal:
-        terminal.read_until(lambda text: "? [y]es, [n]o" in text)
-        terminal.type(answer)
-        lines = plain(terminal.read_all())
-        assert terminal.process.wait(WAIT_SECONDS) == code
-    assert "+## Changes go through patchq" in lines
-    assert (repo / "AGENTS.md").exists() == (repo / ".patchq").exists() == (code == 0)
 
 
 def test_links_are_followed_within_the_work_tree_alone(repo: Path, tmp_path: Path) -> None:

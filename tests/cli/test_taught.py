@@ -171,12 +171,6 @@ def now(repo: Path, path: str) -> str:
     return git("show", f"main:{path}", cwd=repo) + "\n"
 
 
-def test_both_skills_are_the_same(served: Path) -> None:
-    skills = [served / f".{name}/skills/patchq/SKILL.md" for name in ("agents", "claude")]
-    assert skills[0].read_bytes() == skills[1].read_bytes()
-    assert "(`.agents/skills/patchq/SKILL.md`)" in (served / "AGENTS.md").read_text()
-
-
 def test_one_file_and_several(pupil: Pupil) -> None:
     tasks = {
         "edit": pupil.edit("src/f0.py", "a = 0\n", "a = 10\n"),

@@ -21,15 +21,12 @@ OTHER = block("b.txt", "", "b\n")
 
 
 def test_submit_waits_as_long_as_it_is_told(repo: Path) -> None:
-    done = patchq("submit", "-", "--wait", "--timeout", "0.1", cwd=repo, stdin=EDIT, code=124)
+    done = patchq("submit", "-", "--timeout", "0.1", cwd=repo, stdin=EDIT, code=124)
     assert done.out == ""
     assert "waiting for the verdict on response" in done.err
     assert "no daemon runs; waiting for `patchq watch`" in done.err
     assert "change response has no verdict after 0.1 s\n  it is " in done.err
     assert [path.name for path in (repo / ".patchq/inbox").iterdir()] == ["response.md"]
-    done = patchq("submit", "-", "--timeout", "1", cwd=repo, stdin=EDIT, code=2)
-    assert "; say --wait, too" in done.err
-    assert len([*(repo / ".patchq/inbox").iterdir()]) == 1
 
 
 def test_what_has_no_verdict_is_waited_for(repo: Path) -> None:

@@ -155,8 +155,6 @@ _SIMPLE = re.compile(
 
 
 class _Patterns:
-    """Patterns that `pattern_error` has nothing against."""
-
     def __init__(self, patterns: Sequence[str]) -> None:
         rules = [(text, _expression(text.casefold())) for text in reversed(patterns)]
         self._rules = [(text, expression) for text, expression in rules if expression]

@@ -110,7 +110,6 @@ def _title_and_rest(message: str, summary: str, applied: Sequence[EditOutcome]) 
 
 
 def _from_changes(changes: Sequence[FileChange]) -> str:
-    """`Edit a.py, b.py (+3)`, with the verb that fits all changes."""
     if not changes:
         return ""
     verbs = {_verb(change) for change in changes}
@@ -143,7 +142,6 @@ def _descriptions(applied: Sequence[EditOutcome], title: str) -> str:
 
 
 def _corrected(corrections: Sequence[Correction]) -> str:
-    """Which halves of which edits were corrected, and by what; a line for each kind."""
     edits: dict[tuple[str, str], list[str]] = {}
     for correction in corrections:
         edits.setdefault((correction.what, correction.by), []).append(_line(correction.edit, 40))

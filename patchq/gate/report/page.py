@@ -171,7 +171,6 @@ def _review(report: Report) -> list[str]:
 
 
 def _table(edits: Sequence[EditOutcome]) -> list[str]:
-    """The edits, one row each; lines are those of the base."""
     if not edits:
         return []
     rows = ["| edit | what | file | lines | state | match | description |", "|---" * 7 + "|"]
@@ -273,7 +272,6 @@ def request(
 
 
 def _commented(report: Report) -> list[str]:
-    """Return the part of a page on a review; empty without one."""
     review = report.review
     if review is None:
         return []

@@ -197,7 +197,6 @@ def _leave_out(lines: list[str], indices: Iterable[int], of_key: re.Pattern[str]
 
 
 def _kinds(text: str) -> Iterator[tuple[int, str]]:
-    """The numbers of the lines that hold a secret, and its kind."""
     lines = text.split("\n") if _may_hold(text) else []
     for number, line in enumerate(lines, 1):
         if _may_hold(line):

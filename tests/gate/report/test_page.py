@@ -10,13 +10,11 @@ from msgspec.structs import replace
 from patchq.core.model.values import (
     Candidate,
     Collision,
-    HookRun,
     Problem,
     StandsOn,
     State,
 )
 from patchq.core.text import quote
-from patchq.gate.report.document import with_state
 from patchq.gate.report.page import to_markdown
 from tests.helpers.outcomes import COLLIDES, EVIL, GOOD, MISSED, PROPOSED, REFUSED, Outcome, to_json
 
@@ -165,16 +163,6 @@ def test_a_page_shows_200_lines_of_files_at_most() -> None:
     page = to_markdown(to_json(replace(REFUSED, problems=(problem,) * 5)))
     assert len(re.findall(r"^ *\d+ \| line$", page, re.MULTILINE)) == 200
     assert "… 70 more lines of the file are left out here\n" in page
-
-
-def test_a_hooks_output_is_shown() -> None:
-    hooks: list[HookRun] = [
-        HookRun("tests", "pre-commit", 1, 1.2, EVIL),
-        HookRun("ruff", "pre-commit", 0, 0.1, "fine"),
-    ]
-    page = to_markdown(with_state(to_json(PROPOSED), "superseded", hooks=hooks))
-    assert "## Hook `tests` ended with 1\n\n`````\n\\x1b]8;;" in page
-    assert "fine" not in page
 
 
 def outside_of_quotations(page: str) -> str:
