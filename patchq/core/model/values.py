@@ -7,7 +7,6 @@ inclusive, as people count them; offsets are 0-based bytes and half-open, as sli
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from operator import attrgetter
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct, convert, field, to_builtins
@@ -290,7 +289,7 @@ class EditOutcome(Struct, frozen=True):
     description: str | None = None
 
 
-class FileChange(Struct, frozen=True, eq=False):
+class FileChange(Struct, frozen=True):
     """The change of one path from base to result.
 
     `before` is None for a creation, `after` for a deletion.  A rename is the deletion of
@@ -304,20 +303,10 @@ class FileChange(Struct, frozen=True, eq=False):
     renamed_from: str | None = None
     was_executable: bool | None = None
     """The earlier value of `executable`; None if it is unchanged or unknown."""
-    hunks: tuple[LineHunk, ...] | None = None
-    """The changed runs of lines, in order, with an unchanged line between any two; None where they
-    are not known without a diff."""
     link: bool = False
     """True for a symbolic link, also a deleted one."""
     was_link: bool | None = None
     """The earlier value of `link`; None if it is unchanged."""
-
-    def __eq__(self, other: object) -> bool:
-        # The same change may be known with its hunks and without.
-        return isinstance(other, FileChange) and _but_hunks(self) == _but_hunks(other)
-
-    def __hash__(self) -> int:
-        return hash(_but_hunks(self))
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -328,9 +317,6 @@ class FileChange(Struct, frozen=True, eq=False):
     def from_link(self) -> bool:
         """Return whether what was there before is a symbolic link."""
         return self.link if self.was_link is None else self.was_link
-
-
-_but_hunks = attrgetter(*(name for name in FileChange.__struct_fields__ if name != "hunks"))
 
 
 class Plan(Struct, frozen=True):

@@ -42,8 +42,8 @@ from patchq.core.plan import targets
 from patchq.core.plan.edited_text import ChangedRange, EditedText, Patch
 from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.resolve.ladder import Found
-from patchq.core.text.line_diff import whole_lines
-from patchq.core.text.lines import Text, content
+from patchq.core.text.line_diff import line_diff
+from patchq.core.text.lines import Text, content, split_lines
 
 _NAMES: dict[type, str] = {
     Create: "create",
@@ -122,12 +122,6 @@ class File:
         if self.final_newline is None:
             return self.text.restored(whole)
         return whole if self.final_newline else content(whole)
-
-    def hunks(self, after: bytes) -> tuple[LineHunk, ...] | None:
-        """Return a base file's changed lines; None if they are unknown."""
-        if self.before is None or self.origin is None or self.stated is not None:
-            return None
-        return whole_lines(self.before, after, self.edited.patches)
 
 
 class Files:
@@ -266,9 +260,9 @@ class Files:
         if origin in (None, file.path):
             turned = (file.mode_before, file.link_before) != (None, None)
             if after != file.before or turned:
-                yield made(hunks=file.hunks(after))
+                yield made()
         elif left and self.tree.entry(file.path) is None:
-            yield made(renamed_from=origin, hunks=file.hunks(after))
+            yield made(renamed_from=origin)
         else:
             there = self.tree.entry(file.path)
             covered = None if there is None else self.tree.read(file.path)
@@ -366,7 +360,9 @@ def there_already(
     On a declared base, a batch without changes gets one for each of these edits: it was written
     with their lines in view.
     """
-    changed = {change.path: change.hunks or () for change in changes}
+    there = [one for one in outcomes if one.state == "already_applied" and one.lines]
+    paths = {one.path for one in there}
+    changed = {change.path: _line_hunks(change) for change in changes if change.path in paths}
     return [
         ErrorProblem(
             "match.none",
@@ -376,11 +372,15 @@ def there_already(
             path=one.path,
             line=one.lines[0],
         )
-        for one in outcomes
-        if one.state == "already_applied" and one.lines
+        for one in there
+        if one.lines
         if (declared and not changes)
         or any(a < one.lines[1] and b >= one.lines[0] for a, b, *_ in changed.get(one.path, ()))
     ]
+
+
+def _line_hunks(change: FileChange) -> list[LineHunk]:
+    return line_diff(split_lines(change.before or b""), split_lines(change.after or b""))
 
 
 def contradiction(edit: Edit, file: File, found: Found, patch: Patch) -> EditRefused:

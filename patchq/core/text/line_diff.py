@@ -4,19 +4,16 @@ What is alike at the front and the end goes first, then the lines that only one 
 costs anything and neither loses a match.  Of the rest `rapidfuzz` finds a longest common
 subsequence.  Where that would take too much memory, the lines that are unique on both sides cut the
 texts into smaller ones (patience), and a stretch without such lines counts as changed as a whole.
-
-Who made a change knows what it touched, so it need not be sought in the two texts again: the
-hunks of a change that is known already become lines, and spare the diff of a report most lines.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
-from patchq.core.model.values import Hunk, LineHunk
+from patchq.core.model.values import LineHunk
 
 Pairs = list[tuple[int, int]]
 _Chain = tuple[tuple[int, int], "_Chain | None"]
@@ -24,20 +21,16 @@ _Chain = tuple[tuple[int, int], "_Chain | None"]
 _MOST_CELLS = 400_000_000  # pairs of lines that are compared; a bit of memory for each
 
 
-def line_diff(
-    a: Sequence[Hashable], b: Sequence[Hashable], front: int = 0, back: int = 0
-) -> list[LineHunk]:
+def line_diff(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[LineHunk]:
     """Return the changed blocks from `a` to `b`, in order.
 
     Between two blocks is a common line.
     The lines outside the blocks are a longest common subsequence whenever `a` and `b` together
-    have at most 500 lines once their common ends are off, and nearly always beyond.  The first
-    `front` and the last `back` lines are known to be alike.
+    have at most 500 lines once their common ends are off, and nearly always beyond.
     """
-    shorter = min(len(a), len(b))
+    shorter, front, back = min(len(a), len(b)), 0, 0
     while front < shorter and a[front] == b[front]:
         front += 1
-    back = min(back, shorter - front)
     while back < shorter - front and a[-1 - back] == b[-1 - back]:
         back += 1
     a, b = a[front : len(a) - back], b[front : len(b) - back]
@@ -62,7 +55,8 @@ def _matches(a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
         found = _exact(ours, theirs, *block)
         if found is None:
             found = _unique_pairs(ours, theirs, *block)
-            blocks += _between(found, *block) if found else []
+            inner = _between(found, *block) if found else []
+            blocks += [one for one in inner if one[0] < one[1] and one[2] < one[3]]
         pairs += found
     return sorted(pairs)
 
@@ -119,90 +113,3 @@ def _rising(pairs: Pairs) -> Pairs:
         pair, chain = chain
         found.append(pair)
     return found[::-1]
-
-
-# ---------------------------------------------------------------- a change that is known
-
-
-def whole_lines(before: bytes, after: bytes, hunks: Iterable[Hunk]) -> tuple[LineHunk, ...]:
-    """Return the changed runs of whole lines, in order.
-
-    An unchanged line is between any two.  `hunks`, in order and without overlap, make `after` of
-    `before`, but for how the last line ends: offsets may count a final newline that the texts lack
-    (see `Text.whole`).
-    """
-    spans: list[tuple[int, int, int, int]] = []
-    shift = 0
-    for hunk in hunks:
-        end = hunk.end
-        start = before.rfind(b"\n", 0, hunk.start) + 1
-        new_start = start + shift
-        shift += len(hunk.new) - (end - hunk.start)
-        if not (_begins_line(before, end) and _begins_line(after, end + shift)):
-            end = before.find(b"\n", end) + 1 or len(before)
-        if spans and start <= spans[-1][1]:
-            _append(spans, (start, end, new_start, end + shift))
-        else:
-            spans.append((start, end, new_start, end + shift))
-    end, new_end = (spans[-1][1], spans[-1][3]) if spans else (0, 0)
-    if end >= len(before) or not _ends_alike(before, end, after, new_end):
-        start, new_start = len(before), len(before) + shift
-        if spans and end >= len(before):
-            start, _, new_start, _ = spans.pop()
-        if not _begins_line(after, new_start):  # the line before it loses or gets its end
-            line = before.rfind(b"\n", 0, max(start - 1, 0)) + 1
-            start, new_start = line, new_start - (start - line)
-        _append(spans, (start, len(before), new_start, len(after)))
-    return tuple(_in_lines(before, after, spans))
-
-
-def _ends_alike(one: bytes, start: int, other: bytes, other_start: int) -> bool:
-    return len(one) - start == len(other) - other_start and other.endswith(one[start:])
-
-
-def _begins_line(text: bytes, at: int) -> bool:
-    return at == 0 or text[at - 1 : at] == b"\n"
-
-
-def _append(spans: list[tuple[int, int, int, int]], span: tuple[int, int, int, int]) -> None:
-    if spans and span[0] <= spans[-1][1]:
-        start, _, new_start, _ = spans.pop()
-        span = start, span[1], new_start, span[3]
-    spans.append(span)
-
-
-def _in_lines(
-    before: bytes, after: bytes, spans: Iterable[tuple[int, int, int, int]]
-) -> Iterable[LineHunk]:
-    position = line = shift = 0
-    for start, end, new_start, new_end in spans:
-        line += before.count(b"\n", position, start)
-        old, new = before[start:end], after[new_start:new_end]
-        count, new_count = _count(old), _count(new)
-        if old != new:
-            yield line, line + count, line + shift, line + shift + new_count
-        position, line, shift = end, line + count, shift + new_count - count
-
-
-def _count(text: bytes) -> int:
-    return text.count(b"\n") + (not text.endswith(b"\n") and text != b"")
-
-
-def known_diff(a: Sequence[bytes], b: Sequence[bytes], hunks: Sequence[LineHunk]) -> list[LineHunk]:
-    """Return `line_diff(a, b)` where `hunks` hold all differences.
-
-    Where all lines that go away or are new are nowhere else, only the lines of the hunks are
-    compared: all others are alike, and no diff could match more.
-    """
-    if len(hunks) > 1:
-        found: list[LineHunk] = []
-        for a0, a1, b0, b1 in hunks:
-            parts = line_diff(a[a0:a1], b[b0:b1])
-            found += [(a0 + i, a0 + j, b0 + k, b0 + m) for i, j, k, m in parts]
-        gone = {line for a0, a1, _, _ in found for line in a[a0:a1]}
-        new = {line for _, _, b0, b1 in found for line in b[b0:b1]}
-        bounds = zip([0, *(h[1] for h in found)], [*(h[0] for h in found), len(a)], strict=True)
-        if gone.isdisjoint(new) and all(map((gone | new).isdisjoint, (a[i:j] for i, j in bounds))):
-            return found
-    front, back = (hunks[0][0], len(a) - hunks[-1][1]) if hunks else (0, 0)
-    return line_diff(a, b, front, back)

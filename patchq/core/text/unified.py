@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.core.text import binary_patch
-from patchq.core.text.line_diff import known_diff, line_diff
+from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import split_lines
 
 _CONTEXT = 3
@@ -62,7 +62,7 @@ def _file(change: FileChange, as_bytes: bool) -> str:
                 ids = (binary_patch.blob_id(side) for side in (before, after))
                 parts.append(f"index {'..'.join(ids)} {_LINK}\n")
             parts.append(f"--- {_named(old)}\n+++ {_named(new)}\n")
-            parts += _hunks(split_lines(before), split_lines(after), change.hunks)
+            parts += _hunks(split_lines(before), split_lines(after))
     return "".join(parts)
 
 
@@ -97,8 +97,8 @@ def _mode(executable: bool, link: bool) -> str:
     return _LINK if link else "100755" if executable else "100644"
 
 
-def _hunks(a: list[bytes], b: list[bytes], known: Sequence[LineHunk] | None) -> Iterator[str]:
-    for group in _groups(line_diff(a, b) if known is None else known_diff(a, b, known)):
+def _hunks(a: list[bytes], b: list[bytes]) -> Iterator[str]:
+    for group in _groups(line_diff(a, b)):
         before = min(_CONTEXT, group[0][0])
         after = min(_CONTEXT, len(a) - group[-1][1])
         a0, a1 = group[0][0] - before, group[-1][1] + after

@@ -400,7 +400,7 @@ class _File:
             self._check_places(theirs)
         if text == now and not moved and len(move.problems) == wrong:
             return None
-        return replace(change, before=now, after=text, hunks=tuple(line_hunks(now, text)))
+        return replace(change, before=now, after=text)
 
     def _taken(self) -> str | None:
         """Return the changed path on the tip that is in a new file's way."""

@@ -194,10 +194,8 @@ def side_by_side(
         moved = (since or {}).get(change.renamed_from or change.path, ())
         before, after = change.before or b"", change.after or b""
         binary = b"\0" in before[:_BINARY_PROBE] + after[:_BINARY_PROBE]
-        hunks: Sequence[LineHunk] = change.hunks or ()
-        if change.hunks is None and not binary:
-            hunks = line_diff(split_lines(before), split_lines(after))
-        found.append(FileRows(change, () if binary else hunks, binary, _Owners(edits, moved)))
+        hunks = [] if binary else line_diff(split_lines(before), split_lines(after))
+        found.append(FileRows(change, hunks, binary, _Owners(edits, moved)))
     return tuple(found)
 
 
