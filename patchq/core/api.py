@@ -258,18 +258,7 @@ def _planned(parsed: Parsed, tree: MappedTree, rules: Rules, exact_base: bool) -
         problems += (Problem("response.no_edits", "the response holds no edit", hint),)
     if any(problem.severity == "error" for problem in problems):
         return Result(problems=problems)
-    limits = _limits(rules)
-    made = batch.plan(parsed.edits, tree, limits, declared=exact_base)
-    flaws = list(_flaws(parsed, made, tree, limits))
-    if any(problem.severity == "error" for problem in flaws):
-        ready = (replace(e, state="ready") if e.state == "applied" else e for e in made.edits)
-        made = replace(made, changes=(), edits=tuple(ready), blind=())
-    blind = () if exact_base else map(_rewritten_unseen, made.blind)
-    return Result(made.changes, made.edits, (*problems, *flaws, *blind))
-
-
-def _limits(rules: Rules) -> targets.PlanRules:
-    return targets.PlanRules(
+    limits = targets.PlanRules(
         levels=tuple(level for level in LEVELS if level in rules.levels),
         denied=rules.deny,
         file_bytes=rules.max_file_bytes,
@@ -278,6 +267,13 @@ def _limits(rules: Rules) -> targets.PlanRules:
         confidence=rules.min_confidence,
         judged=lambda path: rules.syntax,
     )
+    made = batch.plan(parsed.edits, tree, limits, declared=exact_base)
+    flaws = list(_flaws(parsed, made, tree, limits))
+    if any(problem.severity == "error" for problem in flaws):
+        ready = (replace(e, state="ready") if e.state == "applied" else e for e in made.edits)
+        made = replace(made, changes=(), edits=tuple(ready), blind=())
+    blind = () if exact_base else map(_rewritten_unseen, made.blind)
+    return Result(made.changes, made.edits, (*problems, *flaws, *blind))
 
 
 def _flaws(

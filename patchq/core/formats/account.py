@@ -14,8 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 
 from patchq.core.formats.format import Document
-from patchq.core.formats.marks.fences import TAG_NAMES, Fence, fence
-from patchq.core.formats.marks.lines import next_line
+from patchq.core.formats.marks.fences import (
+    TAG_NAMES,
+    Fence,
+    fence,
+    next_line,
+)
 from patchq.core.formats.marks.paths import KnownPaths, is_path
 from patchq.core.model.ops import Rename
 from patchq.core.model.values import Edit, Plan, Problem, ShownKind, ShownPlace, Tree
@@ -227,7 +231,10 @@ def beside(
         return []
     there = _lines_of_files(named, edits, plan, tree)
     found = [place for one in places if (place := _lost(one, there))]
-    problems = [_warning(*one) for one in found[:_MOST_PLACES]]
+    problems = [
+        _problem(number, _WHAT[what].format(clip(text, _MOST_SHOWN)))
+        for what, number, text in found[:_MOST_PLACES]
+    ]
     if len(found) > _MOST_PLACES:
         more = len(found) - _MOST_PLACES
         last = found[_MOST_PLACES]
@@ -263,10 +270,6 @@ def _lost(place: ShownPlace, there: frozenset[str]) -> tuple[ShownKind, int, str
         if text[0] not in "+-" or text[1:].strip() not in there:
             return place.what, number, text
     return None
-
-
-def _warning(what: ShownKind, number: int, text: str) -> Problem:
-    return _problem(number, _WHAT[what].format(clip(text, _MOST_SHOWN)))
 
 
 def _problem(number: int, message: str) -> Problem:

@@ -36,7 +36,7 @@ from patchq.core.formats.format import (
     Sign,
     UnreadableEdit,
 )
-from patchq.core.formats.marks.lines import next_line
+from patchq.core.formats.marks.fences import next_line
 from patchq.core.formats.marks.parts import (
     LONGER_FENCE,
     Fenced,

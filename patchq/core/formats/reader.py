@@ -24,7 +24,7 @@ from patchq.core.formats.catalogue import NOTHING, Catalogue, SignHint
 from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.format import Document, FenceUnderPath, Piece, Stated, UnreadableEdit
 from patchq.core.formats.marks.blocks import CarriedLines, is_cut, is_marker, opening
-from patchq.core.formats.marks.lines import line_above
+from patchq.core.formats.marks.fences import line_above
 from patchq.core.formats.marks.paths import Known
 from patchq.core.formats.marks.tags import (
     Tag,

@@ -38,8 +38,13 @@ from patchq.core.formats.marks.blocks import (
     may_mark,
     opening,
 )
-from patchq.core.formats.marks.fences import USUAL_LENGTH, Fence
-from patchq.core.formats.marks.lines import joined, line_above, next_line
+from patchq.core.formats.marks.fences import (
+    USUAL_LENGTH,
+    Fence,
+    joined,
+    line_above,
+    next_line,
+)
 from patchq.core.formats.marks.paths import (
     KnownPaths,
     path_of_info,

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from patchq.core.formats.format import Document, Format, Opening, Piece, Sign, UnreadableEdit
-from patchq.core.formats.marks.lines import halves, is_blank, joined, line_above, next_line
+from patchq.core.formats.marks.fences import halves, is_blank, joined, line_above, next_line
 from patchq.core.formats.marks.paths import undress
 from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from patchq.core.model.values import Edit

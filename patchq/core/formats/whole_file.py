@@ -25,12 +25,12 @@ from patchq.core.formats.format import (
     UnreadableEdit,
 )
 from patchq.core.formats.marks.blocks import is_marker, may_mark, opening
-from patchq.core.formats.marks.fences import Fence
-from patchq.core.formats.marks.lines import (
+from patchq.core.formats.marks.fences import (
     BEGIN_PATCH,
     DIFF_ENDINGS,
     DIFF_LANGUAGES,
     GIT,
+    Fence,
     joined,
     line_above,
     next_line,
@@ -332,7 +332,8 @@ def _file_in_fence(
     None if it holds edits of that path.
     `stated` says that the form always writes, so that a document may show edits.
     """
-    if _says_diff(mark, path) or begins_edit(doc, i, path):
+    is_diff = language_of(mark.info) in DIFF_LANGUAGES and not path.endswith(DIFF_ENDINGS)
+    if is_diff or begins_edit(doc, i, path):
         return None
     text = fenced_at(doc, i, mark)
     if may_mark(text.text) and not (stated and is_document(path)):
@@ -371,10 +372,6 @@ def begins_edit(doc: Document, i: int, path: str) -> bool:
         below = next_line(lines, below)
     is_diff = not path.endswith(DIFF_ENDINGS) and _DIFF.match(line)
     return bool(is_diff or (below < len(lines) and half_at(doc, below)))
-
-
-def _says_diff(mark: Fence, path: str) -> bool:
-    return language_of(mark.info) in DIFF_LANGUAGES and not path.endswith(DIFF_ENDINGS)
 
 
 FORMAT = Format(

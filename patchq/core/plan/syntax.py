@@ -58,7 +58,9 @@ def unparsable(change: FileChange) -> Problem | None:
     if (
         suffix(change.path) not in _PARSERS
         and before
-        and _loses_a_bracket(change.path, before, after)
+        and not any(map(_CONDITIONAL.search, (before, after)))
+        and grammars.balanced(change.path, before)
+        and not grammars.balanced(change.path, after)
     ):
         flaw = Flaw(flaw.line, "a bracket that opens or closes alone; the first syntax error is")
     elif before and _flaw(change.path, before):
@@ -106,15 +108,6 @@ def _is_template(path: str, before: bytes, after: bytes, flaw: Flaw) -> bool:
         return any(mark in line for line in lines if line not in own for mark in _TEMPLATES)
     line = lines[flaw.line - 1] if flaw.line <= len(lines) else b""
     return any(mark in _STRING.sub(b"", line) for mark in _TEMPLATES)
-
-
-def _loses_a_bracket(path: str, before: bytes, after: bytes) -> bool:
-    return (
-        not _CONDITIONAL.search(after)
-        and not _CONDITIONAL.search(before)
-        and grammars.balanced(path, before)
-        and not grammars.balanced(path, after)
-    )
 
 
 def _flaw(path: str, data: bytes) -> Flaw | None:

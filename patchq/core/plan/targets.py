@@ -46,14 +46,11 @@ class PlanRules(Struct, frozen=True):
     file_bytes: int
     new_directories: bool = True
     elision: bool = True
-    shrink: float = 0.5
-    """The share of its lines that a file which is written as a whole has to keep."""
-    confidence: float = 0.7
-    """Edits that state less are left out."""
-    judged: Callable[[str], bool] = lambda path: True
-    """Return True if the file at a path has to parse."""
+    shrink: float = 0.5  # the share of its lines that a file written as a whole has to keep
+    confidence: float = 0.7  # edits that state less are left out
+    judged: Callable[[str], bool] = lambda path: True  # true if the file at a path has to parse
+    # Returns why an absolute path names no file of the repository, as a clause after it.
     astray: Callable[[str], str | None] = lambda path: None
-    """Return why an absolute path names no file of the repository, as a clause after it."""
 
 
 class EditRefused(Exception):

@@ -58,8 +58,7 @@ class Wanted(Struct, frozen=True):
     before: bytes = b""
     after: bytes = b""
     stated: bool = False
-    takes_line_end: bool = False
-    """The line's end behind whole lines goes along."""
+    takes_line_end: bool = False  # the line's end behind whole lines goes along
 
     @classmethod
     def of(cls, op: CharacterOp) -> Wanted:

@@ -168,8 +168,7 @@ def shifted(line: bytes, shift: Shift) -> bytes | None:
 class _Segment(Struct, frozen=True):
     old: Lines
     new: Lines
-    starts: list[int]
-    """The lines at which it is, in order."""
+    starts: list[int]  # the lines at which it is, in order
 
 
 def _placements(text: Text, old: Lines, new: Lines, level: Level) -> Iterator[Placement]:

@@ -54,7 +54,9 @@ def _matches(a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
         block = blocks.pop()
         found = _exact(ours, theirs, *block)
         if found is None:
-            found = _unique_pairs(ours, theirs, *block)
+            a0, a1, b0, b1 = block
+            rare = _unique(theirs, b0, b1)
+            found = _rising([(i, rare[n]) for n, i in _unique(ours, a0, a1).items() if n in rare])
             inner = _between(found, *block) if found else []
             blocks += [one for one in inner if one[0] < one[1] and one[2] < one[3]]
         pairs += found
@@ -76,12 +78,6 @@ def _exact(a: list[int], b: list[int], a0: int, a1: int, b0: int, b1: int) -> Pa
             ours, theirs = rows[op.src_start : op.src_end], columns[op.dest_start : op.dest_end]
             pairs += zip(ours, theirs, strict=True)
     return pairs
-
-
-def _unique_pairs(a: list[int], b: list[int], a0: int, a1: int, b0: int, b1: int) -> Pairs:
-    """Return the lines of a block that are unique on both sides, in order."""
-    in_b = _unique(b, b0, b1)
-    return _rising([(i, in_b[n]) for n, i in _unique(a, a0, a1).items() if n in in_b])
 
 
 def _between(pairs: Pairs, a0: int, a1: int, b0: int, b1: int) -> list[LineHunk]:

@@ -22,8 +22,12 @@ from typing import Any
 from msgspec import Struct
 
 from patchq.core.formats.envelope import front_matter
-from patchq.core.formats.marks.fences import Fence, fence
-from patchq.core.formats.marks.lines import BEGIN_PATCH, GIT
+from patchq.core.formats.marks.fences import (
+    BEGIN_PATCH,
+    GIT,
+    Fence,
+    fence,
+)
 from patchq.core.formats.marks.paths import path_of_info
 from patchq.core.model.names import suggestion
 from patchq.core.model.values import Envelope, Header, Problem

@@ -200,8 +200,9 @@ class _Stream:
             if item.text("type") == "tool_result" and (key := item.text("tool_use_id"))
         ]
         for key, item in items:
-            error = item.get("is_error")
-            failed = (error is not None and bool(error.value)) or _says_error(item)
+            error, inner = item.get("is_error"), items_of(item.get("content"))
+            words = item.text("content") or next((one.text("text") for one in inner), None)
+            failed = (words or "").startswith(_FAILED_WORDS) or bool(error and error.value)
             self.made[key] = self.made.get(key, True) and not failed
 
     def _result(self, event: Node) -> None:
@@ -233,12 +234,6 @@ class _Stream:
         made = self.made.get(part.id or "")
         left_out = made is False or part.name in _TALK
         return None if left_out else replace(part, certain=bool(made))
-
-
-def _says_error(result: Node) -> bool:
-    content = result.get("content")
-    words = result.text("content") or next((i.text("text") for i in items_of(content)), None)
-    return (words or "").startswith(_FAILED_WORDS)
 
 
 def _cut(line: int, how: str) -> UnreadableEdit:

@@ -61,7 +61,7 @@ from patchq.core.formats.json.shapes import (
     is_call,
     needed,
 )
-from patchq.core.formats.marks.lines import line_above, next_line
+from patchq.core.formats.marks.fences import line_above, next_line
 from patchq.core.formats.marks.paths import is_path, path_of_info
 from patchq.core.model.ops import CONTEXTUAL, INDEXED, Create, Write
 from patchq.core.model.values import Edit, ShownPlace

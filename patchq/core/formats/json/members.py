@@ -14,8 +14,12 @@ from typing import Any
 from msgspec import Struct
 
 from patchq.core.formats.format import Document, UnreadableEdit
-from patchq.core.formats.marks.fences import Fence, fence
-from patchq.core.formats.marks.lines import BEGIN_PATCH, next_line
+from patchq.core.formats.marks.fences import (
+    BEGIN_PATCH,
+    Fence,
+    fence,
+    next_line,
+)
 from patchq.core.formats.marks.paths import KnownPaths, is_path, undress
 from patchq.core.model.ops import Op
 from patchq.core.model.values import Edit
@@ -425,12 +429,10 @@ def check_broken(notes: JsonNotes, i: int, start: int, broken: JsonError) -> Non
         end += 1
     speaks = speaks_of_edits("\n".join(lines[i:end]))
     closed = any(at < end for at, _ in notes.doc.fences.behind(i))
-    if broken.cut and (speaks or (not closed and _opens_object(lines[start].lstrip()))):
+    text = lines[start].lstrip()
+    opens = text[1:].lstrip()[:1] in (("", '"') if text[:1] == "{" else ("", "{"))
+    if broken.cut and (speaks or (opens and not closed)):
         raise UnreadableEdit.cut(i, "the response ends inside the JSON that begins here")
     if speaks:
         message = f"this looks like an edit in JSON that cannot be read: {broken}"
         raise UnreadableEdit(at, message, HINT, column=broken.column)
-
-
-def _opens_object(text: str) -> bool:
-    return text[1:].lstrip()[:1] in (("", '"') if text[:1] == "{" else ("", "{"))

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from patchq.core.formats import account, v4a
 from patchq.core.formats.format import Document, UnreadableEdit
 from patchq.core.formats.json.members import JsonPlace, plain_key
-from patchq.core.formats.marks.lines import BEGIN_PATCH
+from patchq.core.formats.marks.fences import BEGIN_PATCH
 from patchq.core.model.values import Edit, ShownPlace
 from patchq.core.text.jsonish import Node
 

@@ -15,8 +15,10 @@ from functools import lru_cache
 from msgspec import Struct
 
 from patchq.core.formats.format import Document, UnreadableEdit
-from patchq.core.formats.marks.fences import fence
-from patchq.core.formats.marks.lines import BEGIN_PATCH
+from patchq.core.formats.marks.fences import (
+    BEGIN_PATCH,
+    fence,
+)
 
 _OPEN = re.compile(r"(<{5,9}) ?(SEARCH|ORIGINAL|RENAME|DELETE)[ \t]*>?|(-{5,9}) ?(SEARCH)[ \t]*>?")
 _CLOSE = re.compile(r"(>{5,9}) ?(REPLACE|UPDATED|RENAME|DELETE)|(\+{5,9}) ?(REPLACE)")
@@ -262,7 +264,8 @@ class CarriedLines:
         lines = self._doc.lines
         found = [lines[start][len(prefix) :]]
         below = lines[start + 1] if start + 1 < len(lines) else ""
-        carried = prefix if below.startswith(prefix) else _ITEM.sub(_blanks, prefix)
+        blank = _ITEM.sub(lambda item: " " * len(item[0]), prefix)
+        carried = prefix if below.startswith(prefix) else blank
         marker, mark = opening(found[0]), fence(found[0])
         key = carried, marker or (mark and (mark.kind, mark.length))
         i = max(start, self._vain.get(key, 0)) if marker or mark else len(lines)
@@ -281,7 +284,3 @@ class CarriedLines:
                 self._doc.fences.look_again(start, start + len(found))
                 return
         self._vain[key] = i
-
-
-def _blanks(item: re.Match[str]) -> str:
-    return " " * len(item[0])

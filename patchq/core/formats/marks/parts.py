@@ -16,8 +16,13 @@ from msgspec import Struct
 
 from patchq.core.formats.format import Document, UnreadableEdit
 from patchq.core.formats.marks.blocks import opening
-from patchq.core.formats.marks.fences import Fence
-from patchq.core.formats.marks.lines import BEGIN_PATCH, GIT, joined, next_line
+from patchq.core.formats.marks.fences import (
+    BEGIN_PATCH,
+    GIT,
+    Fence,
+    joined,
+    next_line,
+)
 from patchq.core.formats.marks.paths import KnownPaths, path_of_info, undress
 
 _FILE = re.compile(

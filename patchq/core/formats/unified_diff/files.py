@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from patchq.core.formats.marks.lines import GIT, halves, is_blank, joined
+from patchq.core.formats.marks.fences import GIT, halves, is_blank, joined
 from patchq.core.formats.unified_diff.hunks import (
     NOWHERE,
     DiffHunk,

@@ -33,8 +33,14 @@ from patchq.core.formats.format import (
     UnreadableEdit,
 )
 from patchq.core.formats.marks.blocks import opening
-from patchq.core.formats.marks.fences import Fence
-from patchq.core.formats.marks.lines import DIFF_ENDINGS, DIFF_LANGUAGES, GIT, line_above, next_line
+from patchq.core.formats.marks.fences import (
+    DIFF_ENDINGS,
+    DIFF_LANGUAGES,
+    GIT,
+    Fence,
+    line_above,
+    next_line,
+)
 from patchq.core.formats.marks.paths import path_of_info
 from patchq.core.formats.unified_diff.files import FileReader
 from patchq.core.formats.unified_diff.hunks import (

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from patchq.core.formats.format import Document, UnreadableEdit
-from patchq.core.formats.marks.lines import GIT, Signed, is_blank, next_line
+from patchq.core.formats.marks.fences import GIT, Signed, is_blank, next_line
 from patchq.core.formats.marks.paths import PREFIXES, KnownPaths, is_path
 
 HINT = "send a whole unified diff: `--- a/path`, `+++ b/path`, then `@@` and the hunk's lines"
