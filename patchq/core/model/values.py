@@ -7,9 +7,9 @@ inclusive, as people count them; offsets are 0-based bytes and half-open, as sli
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-from msgspec import Struct, convert, field, to_builtins
+from msgspec import Struct, field
 from msgspec.structs import asdict, force_setattr
 
 from patchq.core.model.listing import Listing
@@ -399,15 +399,6 @@ class Generation(Struct, frozen=True):
     prompt: str | None = None
     mode: str | None = None
     candidates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the value of JSON that `from_json` reads."""
-        return to_builtins(self)  # type: ignore[no-any-return]
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Generation:
-        """Return the generation that `to_json` wrote."""
-        return convert(value, cls)
 
 
 class RulesOrigin(Struct, frozen=True):

@@ -13,8 +13,7 @@ from unicodedata import is_normalized, normalize
 
 from msgspec import Struct
 
-from patchq.core.model.look_alikes import look, written_out
-from patchq.core.model.names import check_path, collision_key, nearest
+from patchq.core.model.names import check_path, collision_key, look, nearest, written_out
 from patchq.core.model.values import (
     Candidate,
     Entry,

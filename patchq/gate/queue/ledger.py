@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import convert, to_builtins
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
@@ -308,7 +308,7 @@ class QueueEngine(KnownBatches, ABC):
                 size=source.size,
                 sha256=source.sha256 if data else None,
             )
-            self._put(number, body=data, answer=spool.encode(generation.to_json()))
+            self._put(number, body=data, answer=spool.encode(to_builtins(generation)))
         self.store.flush()
         return replace(claim, source=source, data=data, request=False, generation=generation)
 
@@ -461,7 +461,7 @@ def _claim(row: Row, papers: Mapping[str, bytes]) -> Claim:
     _, token, name, size, problem, state, since, id, deaths, lane = row
     report, held = spool.report(papers.get("intended")), state in ("held", "ending")
     answer = spool.decode(papers.get("answer"))
-    answered = {} if answer is None else {"generation": Generation.from_json(answer)}
+    answered = {} if answer is None else {"generation": convert(answer, Generation)}
     return claim_of(
         token,
         os.fsdecode(name),
