@@ -234,12 +234,12 @@ def _unportable_component(component: str) -> str | None:
 
 # ---------------------------------------------------------------- names that look alike
 
-# People take names for one another that differ by case, by width, by letters of another alphabet, or
-# by characters that take no place.  Who reads a list of files sees one name twice, or one file where
-# there are two, and a program that looks for the one may find the other.  The letters are those of
-# Unicode's confusables (UTS 39) whose shape is one of ASCII's, beyond what NFKC folds, of the
-# alphabets that fonts commonly have.  Within ASCII only a capital I and an l, a 0 and an O are taken
-# for one another: `1` and `l`, `rn` and `m` tell real files apart.
+# People take names for one another that differ by case, by width, by letters of another alphabet,
+# or by characters that take no place.  Who reads a list of files sees one name twice, or one file
+# where there are two, and a program that looks for the one may find the other.  The letters are
+# those of Unicode's confusables (UTS 39) whose shape is one of ASCII's, beyond what NFKC folds,
+# of the alphabets that fonts commonly have.  Within ASCII only a capital I and an l, a 0 and an O
+# are taken for one another: `1` and `l`, `rn` and `m` tell real files apart.
 _SHAPES = (
     ("ЗӠАВСЕԌНЈКМОРЅТѴԜХУҮаЬсԁеҽһіꙇӏјІӀорԛѕѵѡԝхуү",
      "33ABCEGHJKMOPSTVWXYYabcdeehiiijllopqsvwwxyy"),
