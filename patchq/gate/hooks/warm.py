@@ -134,14 +134,15 @@ class Slot(Struct, frozen=True):
         try:
             if not now or written > _MOST_OBJECTS:
                 raise RepositoryFault("there is no tree that could be moved")
-            written += self._write(objects)
+            write_loose(self.gitdir / "objects", objects.values())
             self._move(head, *(("-m", now, tree) if now != tree else ()))
         except RepositoryFault:
             self.remove()
             self._init()
-            written = self._write(objects)
+            write_loose(self.gitdir / "objects", objects.values())
+            written = 0
             self._move(head, "--reset", tree)
-        known = {"tree": tree, "objects": written, "boot": files.boot()}
+        known = {"tree": tree, "objects": written + len(objects), "boot": files.boot()}
         (self.path / "shown").write_text(json.dumps(known), encoding="ascii")
 
     def _move(self, head: str, *trees: str) -> None:
@@ -158,12 +159,6 @@ class Slot(Struct, frozen=True):
         shallow = self.store.parent / "shallow"
         if shallow.exists():
             shutil.copy(shallow, self.gitdir)
-
-    def _write(self, objects: Objects) -> int:
-        own = self.gitdir / "objects"
-        new = [item for oid, item in objects.items() if not (own / oid[:2] / oid[2:]).exists()]
-        write_loose(own, new)
-        return len(new)
 
     @contextmanager
     def lent(self) -> Iterator[None]:
