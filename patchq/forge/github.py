@@ -76,21 +76,18 @@ class GitHub:
     def rights(self, target: str) -> Rights:
         """Return the token's rights, and the checks that the target requires."""
         project, login = self.wire.get(self._at), self.me()
-        branch, required = quote(target, safe=""), None
-        if shown := self._shown(f"{self._at}/branches/{branch}"):
-            known = (shown.get("protection") or {}).get("required_status_checks") or {}
-            rules = self._shown(f"{self._at}/rules/branches/{branch}") or ()
+        branch = quote(target, safe="")
+        required: list[str] | None = None
+        try:
+            shown = self.wire.get(f"{self._at}/branches/{branch}").get("protection") or {}
+            rules = self.wire.get(f"{self._at}/rules/branches/{branch}")
             others = [one for rule in rules for one in _required(rule)]
-            required = [*known.get("contexts", ()), *(one["context"] for one in others)]
+            known = (shown.get("required_status_checks") or {}).get("contexts", ())
+            required = [*known, *(one["context"] for one in others)]
+        except (Denied, Absent):  # the token may not see it
+            pass
         rights = project.get("permissions") or {}
         return Rights(login, bool(rights.get("push")), required)
-
-    def _shown(self, path: str) -> Any:
-        """Return the answer to a read; None where the token may not see it."""
-        try:
-            return self.wire.get(path)
-        except (Denied, Absent):
-            return None
 
     def changed(self, since: str | None) -> Sequence[PullRequest]:
         """Return requests changed since then, newest first; for None all open ones."""

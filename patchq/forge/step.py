@@ -99,35 +99,23 @@ def decide(line: str, number: int, errand: Errand) -> Action:
 # ---------------------------------------------------------------- people who decide
 
 
-class Deciders(Struct, frozen=True):
-    """People who may decide, and the rules for it.
+class Deciders:
+    """People who may decide, with their rights as the forge has them now.
 
-    `named` are accounts of `forge.people`.  `alone`: no other process serves the queue, so this one
-    lands what it accepts.
+    `alone`: no other process serves the queue, so this one lands what it accepts.
     """
 
-    reading: ForgeReading
-    section: Forge
-    alone: bool
-    may: Callable[[str], bool]
-    is_named: Callable[[str], bool]
+    def __init__(self, reading: ForgeReading, section: Forge, alone: bool) -> None:
+        self.reading, self.section, self.alone = reading, section, alone
+        self.is_named, self.may = lru_cache(self._is_named), lru_cache(self._may)
 
+    def _is_named(self, login: str) -> bool:
+        people, is_member = self.section.people, self.reading.forge.is_member
+        named = login.casefold() in map(str.casefold, people)
+        return named or any(is_member(one, login) for one in people if "/" in one)
 
-def rules_of(reading: ForgeReading, section: Forge, alone: bool) -> Deciders:
-    """Return the rules for decisions, with rights as the forge has them now."""
-    forge = reading.forge
-    logins = {one.casefold() for one in section.people if "/" not in one}
-    teams = [one for one in section.people if "/" in one]
-
-    @lru_cache
-    def is_named(login: str) -> bool:
-        return login.casefold() in logins or any(forge.is_member(team, login) for team in teams)
-
-    @lru_cache
-    def may(login: str) -> bool:
-        return is_named(login) if section.people else forge.may(login)
-
-    return Deciders(reading, section, alone, may, is_named)
+    def _may(self, login: str) -> bool:
+        return self.is_named(login) if self.section.people else self.reading.forge.may(login)
 
 
 # ---------------------------------------------------------------- steps
@@ -164,20 +152,17 @@ def step(
         line = f"open a pull request for {branch} into {base}"
         yield Action(line, lambda to: to.open(branch, base, proposal.title, body))
         return
-    if what := _edits(proposal, request):
+    mark = proposals.mark_in(request.body)
+    is_own = mark is not None and proposals.digest(request.title) == mark.title
+    wanted = {
+        "title": proposal.title if is_own else request.title,  # a person's stays
+        "body": proposals.within(request.body, proposal.block),
+        "base": proposal.base,
+    }
+    if what := {key: it for key, it in wanted.items() if getattr(request, key) != it}:
         yield edit(request.number, what)
     yield from _answers(proposal, request.number, talk)
     yield from _decided(proposal, request, talk, rules)
-
-
-def _edits(proposal: Proposal, request: PullRequest) -> dict[str, str]:
-    """Return the fields of a request to change; a person's title stays."""
-    mark = proposals.mark_in(request.body)
-    is_own = mark is not None and proposals.digest(request.title) == mark.title
-    title = proposal.title if is_own else request.title
-    body = proposals.within(request.body, proposal.block)
-    wanted = {"title": title, "body": body, "base": proposal.base}
-    return {key: value for key, value in wanted.items() if getattr(request, key) != value}
 
 
 def _answers(proposal: Proposal, number: int, talk: Conversation) -> Iterator[Action]:

@@ -64,6 +64,7 @@ class Sync(ForgeReading):
         return done
 
     def comments(self, gate: Gate, id: str) -> list[DraftComment]:
+        """Return the comments on a proposal that its agent has not got."""
         session = gate.session(targeted=False)
         report = session.queue.load(id)
         return Round(self, session).comments(report) if report and has_commit(report) else []
@@ -75,7 +76,7 @@ class Round(Writer):
     def __init__(self, sync: Sync, session: Session) -> None:
         super().__init__(session, sync)
         alone = lock_owner(session.queue_root) is None
-        self._rules = step.rules_of(sync, session.config.forge, alone)
+        self._rules = step.Deciders(sync, session.config.forge, alone)
         self._lines = Lines(session, self.copies)
         self._queue = feeder_name(session.queue_root)
         self._shown = dict[str, ShownRequest]()
