@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import groupby, pairwise
 from posixpath import splitext
@@ -20,12 +20,13 @@ from msgspec.structs import replace
 from patchq.core.model.values import FileChange
 from patchq.core.text.binary_patch import blob_id
 from patchq.core.text.lines import split_lines
+from patchq.core.text.quote import decode
 from patchq.gate.api import Gate
 from patchq.gate.errors import UsageError
 from patchq.gate.report.schema import CommentEntry, Report
 from patchq.gate.review import rows
 from patchq.gate.review.rows import Cell, Row
-from patchq.page import decisions, syntax
+from patchq.page import decisions
 from patchq.page.decisions import DraftPlace
 from patchq.page.shown import part
 
@@ -183,8 +184,8 @@ class FileDiff:
         )
 
     @cached_property
-    def _colours(self) -> dict[str, Sequence[Sequence[syntax.Run]]]:
-        return dict(zip(("base", "new"), syntax.sides(self.change), strict=True))
+    def _colours(self) -> dict[str, Sequence[Sequence[Run]]]:
+        return dict(zip(("base", "new"), sides(self.change), strict=True))
 
     def _cell(self, row: Row, side: str, *, gap: bool = False) -> Markup:
         cell = _of(row, side)
@@ -261,7 +262,44 @@ def picture(gate: Gate, oid: str, kind: str) -> tuple[bytes, str]:
 # ---------------------------------------------------------------- colours
 
 
-def _marked(text: str, runs: Sequence[syntax.Run], marks: Sequence[tuple[int, int]]) -> Markup:
+_MOST_COLOURED_BYTES = 300_000  # of a file; a longer one is shown without colours
+# A kind (Pygments' short name of a token, like `k` or `s2`), or nothing, and the text.
+Run = tuple[str, str]
+
+
+@lru_cache(maxsize=128)
+def coloured(path: str, text: str) -> tuple[tuple[Run, ...], ...]:
+    """Return the runs of each line; nothing for a long file, or one in no known language."""
+    from pygments.lexers import get_lexer_for_filename
+    from pygments.token import STANDARD_TYPES
+    from pygments.util import ClassNotFound
+
+    if len(text) > _MOST_COLOURED_BYTES:
+        return ()
+    try:
+        lexer = get_lexer_for_filename(path, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return ()
+    found: list[tuple[Run, ...]] = []
+    line: list[Run] = []
+    for token, value in lexer.get_tokens(text):
+        name = next(filter(None, (STANDARD_TYPES.get(one) for one in reversed(token.split()))), "")
+        for number, code in enumerate(value.split("\n")):
+            if number:
+                found.append(tuple(line))
+                line = []
+            if code:
+                line.append((name, code))
+    return (*found, tuple(line))
+
+
+def sides(change: FileChange) -> tuple[Sequence[Sequence[Run]], Sequence[Sequence[Run]]]:
+    """Return the runs of each line before a change, and after it."""
+    old = coloured(change.renamed_from or change.path, decode(change.before or b""))
+    return old, coloured(change.path, decode(change.after or b""))
+
+
+def _marked(text: str, runs: Sequence[Run], marks: Sequence[tuple[int, int]]) -> Markup:
     """Return the text as HTML, with its marks and syntax colours.
 
     Colours of another text are left out.

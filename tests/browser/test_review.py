@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -88,56 +87,6 @@ COVERED = """[...document.querySelectorAll("a, button, input, select, textarea")
     })
     .map(one => one.outerHTML)"""
 """What cannot be seen once it has the focus, since something else stands before it."""
-
-
-def tree(tab: Any) -> list[tuple[str, str]]:
-    """What a screen reader is told: the role and the name of everything, in its order."""
-    nodes = tab.context.new_cdp_session(tab).send("Accessibility.getFullAXTree")["nodes"]
-    return [
-        (node["role"]["value"], node.get("name", {}).get("value", "").strip())
-        for node in nodes
-        if not node["ignored"]
-    ]
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_a_screen_reader_finds_its_way(opened: Opening, path: str) -> None:
-    tab = opened(path)
-    found = tree(tab)
-    roles = [role for role, _ in found]
-    for landmark in ("banner", "navigation", "main"):
-        assert roles.count(landmark) == 1, landmark
-    assert ("navigation", "Pages") in found
-    assert [name for role, name in found if role == "RootWebArea"] == [tab.title()]
-    named = ("button", "link", "textbox", "checkbox", "combobox", "table", "region", "form", "img")
-    assert [role for role, name in found if role in named and not name and role != "form"] == []
-    names = [name for role, name in found if role == "checkbox"]
-    assert len(names) == len(set(names)), "each says what it is about"
-    levels = tab.evaluate(
-        "[...document.querySelectorAll('h1, h2, h3')].map(one => +one.tagName[1])"
-    )
-    assert levels[0] == 1
-    assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in pairwise(levels))
-
-
-@pytest.mark.parametrize("path", ["/", "/batch/tax"])
-def test_the_focus_goes_as_the_text_does(opened: Opening, path: str) -> None:
-    tab = opened(path)
-    seen: list[int] = []
-    for _ in range(40):
-        tab.keyboard.press("Tab")
-        if tab.evaluate("document.activeElement === document.body"):
-            break  # the page's end
-        seen.append(
-            tab.evaluate("[...document.querySelectorAll('*')].indexOf(document.activeElement)")
-        )
-    assert len(seen) > 10
-    assert seen == sorted(set(seen)), "each once, in the order of the text"
-    tab.goto(f"{tab.own}{path}")
-    tab.keyboard.press("Tab")
-    tab.keyboard.press("Enter")
-    assert tab.evaluate("document.activeElement.id") == "main", "past the navigation"
 
 
 @pytest.mark.parametrize("bypass", [False, True], ids=["policy", "no policy"])
@@ -244,17 +193,6 @@ def test_a_page_of_another_site_decides_nothing(opened: Opening, url: str, repo:
     script = "([u, c]) => fetch(u, {method: 'POST', body: c, credentials: 'include', mode: 'no-cors'}).catch(() => 0)"  # noqa: E501
     tab.evaluate(script, [f"{own}/batch/rtl/discard", f"commit={commit}"])
     assert state(repo, "rtl") == "proposed"
-
-
-def test_the_plain_address_leads_to_the_page_and_has_no_cookie(opened: Opening) -> None:
-    tab = opened()
-    plain = f"http://127.0.0.1:{tab.own.rpartition(':')[2]}/"
-    tab.goto(plain)
-    tab.click("a")
-    tab.wait_for_url(f"{tab.own}/")
-    assert "For you" in tab.inner_text("main")
-    assert tab.context.cookies(plain) == []
-    assert len(tab.context.cookies(tab.own)) == 1
 
 
 # ---------------------------------------------------------------- large changes

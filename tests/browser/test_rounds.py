@@ -108,19 +108,6 @@ def test_a_range_is_commented_on_by_the_mouse(opened: Opening, repo: Path) -> No
     assert patchq("--json", "show", "ranged", cwd=repo).json()["review"] is None
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_a_discard_is_undone(opened: Opening, repo: Path, script: bool) -> None:
-    id = f"undone-{script}".lower()
-    work(repo, **{id: block(f"{id}.txt", "", "x\n")})
-    tab = opened(f"/batch/{id}", java_script_enabled=script)
-    tab.click("[data-decide=discard]")
-    tab.locator(f"text=Discarded {id}").wait_for()
-    tab.click("button:text('Undo')")
-    tab.locator(f"text=Taken back: {id}").wait_for()
-    assert state(repo, id) == "proposed"
-    assert tab.locator("[data-decide=accept]").count() == 1
-
-
 def test_events_of_others_renew_the_numbers_alone(opened: Opening, repo: Path) -> None:
     tab = opened("/batch/rtl")
     numbers = tab.locator("[data-waiting]", has_text=re.compile(r"^\d+$"))

@@ -179,6 +179,9 @@ def test_stats(repo: Path) -> None:
     assert row["verdicts"] == {"proposed": 2, "rejected": 2}
     assert row["matches"] == {"exact": 1, "indentation": 1}
     assert row["refusals"] == {"match.none": 1, "response.truncated": 1}
+    patchq("accept", "1", cwd=repo)
+    (row,) = patchq("--json", "stats", cwd=repo).json()["rows"]
+    assert row["decisions"] == {"accepted": 1}
     rows = patchq("--json", "stats", "--by", "agent", cwd=repo).json()["rows"]
     each = {"proposed": 1, "rejected": 1}
     assert {row["name"]: row["verdicts"] for row in rows} == {"coder": each, None: each}

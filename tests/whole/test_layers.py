@@ -33,7 +33,7 @@ SOLE_IMPORTERS = {
     "jinja2": "patchq.page",
     "multipart": "patchq.page",
     "psycopg": "patchq.gate.queue.postgres",
-    "pygments": "patchq.page.syntax",
+    "pygments": "patchq.page.diff",
     "starlette": "patchq.page",
     "uvicorn": "patchq.gate.service.loopback",
 }
