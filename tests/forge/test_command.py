@@ -25,29 +25,21 @@ def test_the_page_shows_a_day(tmp_path: Path) -> None:
     assert day.told(tmp_path) == block, "run: python -m tests.forge.day"
 
 
-def test_lists_name_the_request(scene: Scene) -> None:
+def test_lists_name_the_request_and_comments_are_sent_back_by_hand(scene: Scene) -> None:
     with day.served(scene.fake) as url:
         scene.commit_config(f"  url: {url}\n")
         scene.propose("one", "a3 = 3", "a3 = 33")
         patchq("forge", "sync", "--once", cwd=scene.clone)
         scene.fake.review(1, "ada", "APPROVED")
-        patchq("forge", "sync", "--once", cwd=scene.clone)
-    assert "#1, approved by ada" in patchq("status", cwd=scene.clone).out
-    assert "https://github.com/acme/demo/pull/1" in patchq("show", "one", cwd=scene.clone).out
-    row = patchq("status", "--json", cwd=scene.clone).json()["waiting"][0]
-    assert (row["request"]["number"], row["request"]["approved"]) == (1, ["ada"])
-
-
-def test_comments_are_counted_and_sent_back_by_hand(scene: Scene) -> None:
-    with day.served(scene.fake) as url:
-        scene.commit_config(f"  url: {url}\n")
-        scene.propose("one", "a3 = 3", "a3 = 33")
-        patchq("forge", "sync", "--once", cwd=scene.clone)
         scene.fake.comment(1, "ada", "a.py", 3, "why 33?")
         scene.fake.say(1, "ada", "Please use a name.")
         scene.fake.say(1, "stranger", "I like it.")
         patchq("forge", "sync", "--once", cwd=scene.clone)
-        assert "#1, 2 comments" in patchq("status", cwd=scene.clone).out
+        assert "#1, approved by ada, 2 comments" in patchq("status", cwd=scene.clone).out
+        row = patchq("status", "--json", cwd=scene.clone).json()["waiting"][0]
+        assert (row["request"]["number"], row["request"]["approved"]) == (1, ["ada"])
+        shown = patchq("show", "one", cwd=scene.clone).out
+        assert "https://github.com/acme/demo/pull/1" in shown
         patchq("send-back", "one", "--forge", "-m", "See there.", cwd=scene.clone)
         again = patchq("send-back", "one", "--forge", cwd=scene.clone, code=2)
     assert "there is no comment" in again.err
