@@ -315,14 +315,12 @@ def _renew(ids: Sequence[str], waits: Board, session: Session) -> None:
     changes = {}
     for id in ids:
         report = session.queue.load(id)
-        if report is None or report.state != "proposed":
+        if report is None:
             continue
         others = {other: waits[other] for other in waits.beside(waits[id])}
         problems = warnings_for(session.repo, waits[id], others, list(named(report.problems)))
         waits.names[id] = named(problems)
-        waits.stale.discard(id)
-        if _with(problems, report) is not None:
-            changes[id] = partial(_with, problems)
+        changes[id] = partial(_with, problems)
     from patchq.gate.land import reports  # who only foresees rewrites none
 
     reports.amend(session, changes)
@@ -363,7 +361,8 @@ def _warnings(repo: Repository, own: Change, other: Change) -> Iterator[Problem]
     for ours, theirs in overlaps(repo, own, other):
         yield Problem(
             PENDING_CONFLICT,
-            _message(ours, theirs, other),
+            f"this change {_described(ours)}, and change {other.id}, which waits for review, too, "
+            f"{_described(theirs)}",
             f"nothing to send now: once {other.id} is accepted, this change is rebuilt on top of "
             "it if it can be, and asks for a retry if not",
             severity="warning",
@@ -376,15 +375,9 @@ def _warnings(repo: Repository, own: Change, other: Change) -> Iterator[Problem]
         )
 
 
-def _message(ours: ChangedPlace, theirs: ChangedPlace, other: Change) -> str:
-    waits = f"change {other.id}, which waits for review, too"
-    if ours.lines and theirs.lines:
-        are = "is" if ours.lines[0] == ours.lines[1] else "are"
-        return (
-            f"{in_words(ours.lines)} of {ours.path} {are} changed here, and "
-            f"{in_words(theirs.lines)} by {waits}"
-        )
-    return f"this change {ours.does} {ours.path}, and {waits}, {theirs.does} {theirs.path}"
+def _described(place: ChangedPlace) -> str:
+    lines = f"{in_words(place.lines)} of " if place.lines else ""
+    return f"{place.does} {lines}{place.path}"
 
 
 _boards: WeakKeyDictionary[Repository, Board] = WeakKeyDictionary()

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from time import sleep, time
-from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -71,7 +70,6 @@ class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
     that the person has looked at; `by` is who accepts, by default the repository's identity.
     """
 
-    ends: ClassVar = "accepted"
     ids: tuple[str, ...]
     only: tuple[str, ...] | None = None
     without: tuple[str, ...] = ()

@@ -7,7 +7,6 @@ rewritten since patchq died is put right by `reports.reconcile` the next time.
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
 
 from msgspec import Struct
 
@@ -66,7 +65,6 @@ class Discard(Struct, frozen=True, tag_field="verb", tag="discard"):
     at the commit that the person has `seen`, if that is given.
     """
 
-    ends: ClassVar = "discarded"
     id: str
     why: str | None = None
     seen: str | None = None

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
@@ -115,7 +115,6 @@ class SendBack(Struct, frozen=True, tag_field="verb", tag="send-back"):
     `seen` is the commit that was looked at, if it may have followed its target meanwhile.
     """
 
-    ends: ClassVar = None
     id: str
     comments: tuple[DraftComment, ...]
     by: str = ""
@@ -147,7 +146,6 @@ class Discuss(Struct, frozen=True, tag_field="verb", tag="discuss"):
     A reply opens it again; `by` is who does.
     """
 
-    ends: ClassVar = None
     id: str
     comment: str
     text: str
@@ -343,7 +341,6 @@ class TakeBack(Struct, frozen=True, tag_field="verb", tag="take-back"):
     discard.
     """
 
-    ends: ClassVar = None
     id: str
 
     def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:
@@ -384,7 +381,6 @@ def _propose_again(session: Session, report: CommittedReport) -> Report:
 class Supersede(Struct, frozen=True, tag_field="verb", tag="supersede"):
     """Have the batch `by`, of another branch, take its place: see `reports.supersede`."""
 
-    ends: ClassVar = "superseded"
     id: str
     by: str
 
@@ -401,15 +397,6 @@ class ErrandDone(Struct, frozen=True):
 
     decided: Decided
     verdicts: Sequence[Report] = ()
-
-
-class FarFault(Fault):
-    """A fault that kept the worker from carrying the command out."""
-
-    def __init__(self, fault: Mapping[str, Any]) -> None:
-        super().__init__(fault["message"], fault["hint"])
-        self.code, self.exit_status = fault["code"], fault["exit_status"]
-        self.retryable = fault["retryable"]
 
 
 _FAULT = ("code", "message", "hint", "exit_status", "retryable")
@@ -437,7 +424,7 @@ def carry_out(session: Session, words: Mapping[str, Any], *, again: bool) -> Map
         raise
     except Fault as fault:
         report = session.queue.load(errand.id)
-        if not (report and report.state == errand.ends and again):
+        if report is None or report.state == "proposed" or not again:
             return _refused(fault)
         decided = Decided(report)
     done: Mapping[str, Any] = to_builtins(ErrandDone(decided, verdicts))
@@ -450,6 +437,9 @@ def _refused(fault: Fault) -> Mapping[str, Any]:
 
 def answered(answer: Mapping[str, Any]) -> ErrandDone:
     """Return the result in the answer, or raise its fault."""
-    if fault := answer.get("fault"):
-        raise FarFault(fault)
+    if words := answer.get("fault"):
+        fault = Fault(words["message"], words["hint"])
+        for name in _FAULT:
+            setattr(fault, name, words[name])
+        raise fault
     return convert(answer, ErrandDone)

@@ -10,8 +10,6 @@ holds for every batch.  What no response can say (submodules) is refused.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -41,7 +39,6 @@ class Revert(Struct, frozen=True, tag_field="verb", tag="revert"):
     then, or why nothing was done.
     """
 
-    ends: ClassVar = "reverted"
     id: str
 
     def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:

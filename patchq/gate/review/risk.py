@@ -59,10 +59,10 @@ def risk_of(context: RepoContext, report: Report) -> Risk:
     behind = _commits_since(context, tip, base.commit) if base else None
     checked = [run.tip for run in report.hooks if run.tip and run.stage == "pre-commit"]
     landings = None
-    if report.state == "proposed" and report.commit and checked:
-        with suppress(Fault):
-            tip = next(iter(context.repo.parents(report.commit)), None)
-            landings = _commits_since(context, tip, checked[-1])
+    with suppress(Fault):
+        if report.state == "proposed" and report.commit and checked:
+            parent = next(iter(context.repo.parents(report.commit)), None)
+            landings = _commits_since(context, parent, checked[-1])
     return risk(report, behind, landings or 0)
 
 

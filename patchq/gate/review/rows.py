@@ -232,12 +232,7 @@ def _text(line: bytes, carriage: bool = False) -> str:
 
 def near(kept: Sequence[bool]) -> list[bool]:
     """Return, for each row, True if it is kept or near a kept one."""
-    found = [False] * len(kept)
-    for at, is_kept in enumerate(kept):
-        if is_kept:
-            first, end = max(0, at - _CONTEXT), min(len(kept), at + _CONTEXT + 1)
-            found[first:end] = [True] * (end - first)
-    return found
+    return [any(kept[max(0, at - _CONTEXT) : at + _CONTEXT + 1]) for at in range(len(kept))]
 
 
 # ---------------------------------------------------------------- whose a line is
@@ -247,14 +242,9 @@ class _Owners:
     """The edits of one file, and the places of their quotes before the change."""
 
     def __init__(self, edits: Sequence[EditOutcome], since: Sequence[LineHunk]) -> None:
-        self._placed: list[tuple[Lines, str]] = []
-        self._others: list[str] = []
-        for edit in edits:
-            if edit.lines:
-                first, last = edit.lines
-                self._placed.append((image((first - 1, last), since), edit.id))
-            else:
-                self._others.append(edit.id)
+        placed = [(edit.lines, edit.id) for edit in edits if edit.lines]
+        self._placed = [(image((a - 1, b), since), id) for (a, b), id in placed]
+        self._others = [edit.id for edit in edits if not edit.lines]
 
     def _of(self, first: int, end: int) -> tuple[str, ...]:
         """Return the ids of the edits that own a run of lines.
