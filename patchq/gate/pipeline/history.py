@@ -336,11 +336,14 @@ def examine(context: RepoContext, report: Report) -> Sighting:
         return Sighting("reverted" if by else report.state, note)
     gone = f"its commit {report.commit[:12]} is not in the history of {report.target} any more"
     start = start_of(repo, report.id, report.commit) if repo.resolve_commit(report.commit) else None
-    roots = [repo.tree(oid).root for oid in (report.commit, tip, start) if oid]
-    # To revert it would change nothing.
-    if start and merge(repo, *roots).tree == roots[1]:
+    if start and _changes_nothing(repo, report.commit, tip, start):  # to revert it
         return Sighting("reverted", f"{gone}; `patchq retry {report.id}` decides on it again")
     return Sighting(report.state, f"{gone}; what it changed may still be there")
+
+
+def _changes_nothing(repo: Repository, commit: str, tip: str, start: str) -> bool:
+    own, now, before = (repo.tree(oid).root for oid in (commit, tip, start))
+    return merge(repo, own, now, before).tree == now
 
 
 def undone_by(repo: Repository, commit: str, tip: str) -> str | None:
