@@ -44,7 +44,9 @@ ARGUMENTS: Table = {
             help="those behind the event with this id (0: all that are kept)",
         ),
     ),
-    "stats": (Argument("--by", choices=tuple(PLACES), help="a row for each of these, in place of one"),),
+    "stats": (
+        Argument("--by", choices=tuple(PLACES), help="a row for each of these, in place of one"),
+    ),
 }
 
 
