@@ -121,7 +121,8 @@ def test_a_writer_that_comes_while_we_look_does_not_kill_us(root: Path) -> None:
         "for _ in range(20_000): being_written(fd)\n"
     )
     with running([sys.executable, "-c", look, str(path)]) as child:
-        while child.poll() is None:
+        until = time.monotonic() + 120
+        while child.poll() is None and time.monotonic() < until:
             with contextlib.suppress(BlockingIOError):
                 os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
     assert child.returncode == 0
@@ -347,15 +348,3 @@ def test_only_one_empties_the_inbox(root: Path, queue: StoreQueue) -> None:
     queue.release()
     second.acquire()
     second.close()
-
-
-def test_a_held_report_that_its_verdict_outlived_goes(root: Path, queue: StoreQueue) -> None:
-    drop(root, "x.md")
-    finish(queue, queue.claim(1)[0], "x")
-    for name in ("x.report.json", "x.report.md"):
-        (root / "active" / name).write_bytes((root / "done" / name).read_bytes())
-    queue.close()
-    queue = StoreQueue(root)
-    assert queue.recover() == []
-    queue.release()
-    assert len(tree(root)) == 3
