@@ -250,10 +250,9 @@ class StoreQueue(QueueEngine):
             try:
                 for batch in self.batches("number = :number", number=number):
                     self.outbox.show(batch)
+                self._written.append(number)
             except OSError as error:
-                failed = failed or error
-                continue
-            self._written.append(number)
+                failed = error
         if numbers:
             store.ring(self.root)
         if failed:
