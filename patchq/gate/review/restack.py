@@ -97,12 +97,10 @@ class _Looked:
     def place(self, there: Board, id: str) -> _Refs:
         """Return a proposal's target tip, its refs, and those of the one below."""
         own = there.get(id)
-        target = self.tips.get(own.target) if own else None
-        if own is None or own.on is None:
-            return (target, *self.refs[id])
+        on = own.on if own else None
         # Once that waits no more, any other that comes may have taken its place.
-        below = self.refs.get(own.on, (str(hash(frozenset(self.refs))),))
-        return (target, *self.refs[id], own.on, *below[:2])
+        below = self.refs.get(on, (str(hash(frozenset(self.refs))),)) if on else ()
+        return (self.tips.get(own.target) if own else None, *self.refs[id], on, *below[:2])
 
 
 _looked: WeakKeyDictionary[Repository, _Looked] = WeakKeyDictionary()

@@ -103,15 +103,6 @@ def test_accept_refuses_until_it_can_be_seen(repo: Path) -> None:
     assert (linked / "a.txt").read_text() == "one\n2\nthree\n"
 
 
-def test_proposal_that_is_checked_out_out_of_sight_keeps_its_branch(repo: Path) -> None:
-    run(repo, "review")
-    linked = repo.parent / "linked"
-    git("checkout", "-q", "patchq/x", cwd=linked)
-    hide(linked)
-    patchq("discard", "x", cwd=repo)
-    assert tip(repo, "patchq/x")
-
-
 @pytest.mark.skipif(not shutil.which("unshare"), reason="needs mount namespaces")
 def test_a_file_that_cannot_be_replaced_holds_its_batch(repo: Path) -> None:
     linked = repo.parent / "linked"

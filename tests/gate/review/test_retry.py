@@ -70,21 +70,6 @@ def test_the_good_edits_of_a_refused_response(repo: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["review"], indirect=True)
-def test_a_waiting_batch_is_superseded(repo: Path) -> None:
-    run(repo, "x.md", GOOD)
-    old = git("rev-parse", "patchq/x", cwd=repo)
-    told = patchq("--json", "retry", "x", cwd=repo).json()
-    assert (told["id"], told["state"], told["retry"]["of"]) == ("x-2", "proposed", "x")
-    assert report(repo / ".patchq", "x")["state"] == "superseded"
-    assert git("rev-parse", "refs/patchq/discarded/x", cwd=repo) == old
-    assert (
-        git("branch", "--list", "--format=%(refname:short)", "patchq/*", cwd=repo) == "patchq/x-2"
-    )
-    patchq("accept", "x-2", cwd=repo)
-    assert git("show", "main:a.txt", cwd=repo) == "1\ntwo\nthree"
-
-
-@pytest.mark.parametrize("mode", ["review"], indirect=True)
 def test_a_failed_retry_leaves_the_waiting_one_and_a_discarded_one_comes_back(repo: Path) -> None:
     run(repo, "x.md", GOOD)
     tip = git("rev-parse", "main", cwd=repo)
