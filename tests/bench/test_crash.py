@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.crash import aftermath, soak, strace
-from bench.crash.person import TARGET, Commit
-from bench.crash.strace import Point
+from bench.crash import aftermath, strace
 from tests.helpers.benches import bench
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, make_repo
 
 pytestmark = pytest.mark.slow
 
@@ -59,22 +57,6 @@ def test_a_missing_safeguard_is_noticed(tmp_path: Path) -> None:
     done = bench("crash", *words, "--work", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "--state review/kill/renameat:3" in done.stdout
-
-
-def test_points_are_counted_among_all_calls_of_their_name(tmp_path: Path) -> None:
-    log = tmp_path / "trace"
-    log.write_text(
-        'openat(AT_FDCWD</>, "/etc/x", O_RDONLY) = 3\n'
-        'openat(AT_FDCWD</>, "/q/a", O_RDONLY) = 3\n'
-        'openat(AT_FDCWD</>, "/q/b", O_WRONLY|O_CREAT, 0666) = 3\n'
-        'write(1</dev/null>, "x", 1) = 1\n'
-        'write(3</q/b>, "x", 1) = 1\n'
-    )
-    assert strace.points(log, Path("/q")) == [
-        Point("openat", 2, changes=False),
-        Point("openat", 3),
-        Point("write", 2),
-    ]
 
 
 def test_a_small_soak_leaves_nothing_to_object_to(tmp_path: Path) -> None:
@@ -141,32 +123,3 @@ def test_a_batch_twice_or_by_nobody_is_noticed(tmp_path: Path) -> None:
     assert len([*aftermath.history(repo, "main", [])]) == 1
     commit_files(repo, {"a": "2"}, "Again\n\nPatchq-Batch: one")
     assert len([*aftermath.history(repo, "main", [report])]) == 1
-
-
-def test_a_lock_that_stays_is_noticed(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo")
-    assert [*aftermath.repository(repo)] == []
-    (repo / ".git/index.lock").touch()
-    assert [*aftermath.repository(repo)] == ["left behind: ['index.lock']"]
-
-
-@pytest.mark.parametrize(
-    ("how", "objects"),
-    [("true", False), ("lost", True), ("forgotten", True), ("twice", True)],
-)
-def test_the_history_knows_what_the_person_took_away(
-    tmp_path: Path, how: str, objects: bool
-) -> None:
-    repo = make_repo(tmp_path / "repo")
-    git("branch", TARGET, cwd=repo)
-    git("checkout", "-q", TARGET, cwd=repo)
-    moves = [{"come": [Commit("", "Person 1")], "gone": [Commit("gone", "Gone")]}]
-    reports = [{"id": id, "state": "applied"} for id in ("kept", "gone")]
-    commit_files(repo, {"a": "1"}, "Kept\n\nPatchq-Batch: kept")
-    if how != "lost":
-        commit_files(repo, {"b": "1"}, "Person 1")
-    if how == "twice":
-        commit_files(repo, {"c": "1"}, "Kept\n\nPatchq-Batch: kept")
-    if how == "forgotten":
-        moves[0]["gone"] = []
-    assert bool([*soak.history(repo, reports, moves)]) == objects

@@ -11,12 +11,8 @@ from typing import Any
 
 import pytest
 
-from bench.storm.facts import Facts
 from bench.storm.intent import Edit, Intent, Record, load_record
-from bench.storm.pairs import Pair
 from bench.storm.referee import Finding, Storm, judge
-from bench.storm.replay import verdict
-from bench.storm.rule import Judge
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 TEXT = [f"line {number}\n" for number in range(1, 31)]
@@ -182,88 +178,3 @@ def test_the_referee_objects_when_the_command(
     stage = Stage(tmp_path, at)
     play(stage)
     assert any(objection in said for said in stage.judged(home).violations)
-
-
-def test_the_referee_objects_to_a_blind_landing(tmp_path: Path, home: Path) -> None:
-    stage = Stage(tmp_path)
-    write = Edit("write", "f.txt", 0, "".join(TEXT), edited(TEXT, 15, "asked\n"))
-    lands_right(stage)
-    found = stage.judged(home, Intent("r", stage.base, False, (write,), "whole_file"))
-    assert any("landed unseen" in said for said in found.violations)
-
-
-def test_the_referee_objects_to_a_base_that_the_target_never_was(
-    tmp_path: Path, home: Path
-) -> None:
-    stage = Stage(tmp_path)
-    lands_right(stage)
-    stranger = git("commit-tree", f"{stage.base}^{{tree}}", "-m", "x", cwd=stage.repo)
-    commit = git("rev-parse", "main", cwd=stage.repo)
-    stage.report("applied", commit, base={"commit": stranger, "how": "inferred"})
-    found = stage.judged(home, stage.intent(declared=False))
-    assert any("is no commit of the target" in said for said in found.violations)
-
-
-# ---------------------------------------------------------------- the rule
-
-OURS = Edit("replace", "f.txt", 13, "line 14\nline 15\nline 16\n", "line 14\nours\nline 16\n")
-
-
-def without(lines: list[str], *numbers: int) -> str:
-    return "".join(line for number, line in enumerate(lines, 1) if number not in numbers)
-
-
-@pytest.mark.parametrize(
-    ("tip", "lands", "refused"),
-    [
-        (edited(TEXT, 3, "new\nnew\n"), True, False),  # a change far above
-        (edited(TEXT, 13, "new\n"), True, False),  # one untouched line above
-        (edited(TEXT, 17, "new\n"), True, False),  # one untouched line below
-        (edited(TEXT, 14, "new\n"), False, True),  # the line above
-        (edited(TEXT, 16, "new\n"), False, True),  # the line below
-        (edited(TEXT, 15, "new\n"), False, True),  # the line itself
-        (without(TEXT, 15), False, True),  # the line deleted
-        (without(TEXT, 17), True, False),  # a line below deleted
-        ("".join([*TEXT, *TEXT[13:16]]), True, False),  # a copy made
-        ("".join([*TEXT[:12], "new\n", *TEXT[16:], *TEXT[13:16]]), False, True),  # the lines moved
-        (None, False, True),  # the file deleted
-    ],
-)  # fmt: skip
-def test_the_rule(tmp_path: Path, home: Path, tip: str | None, lands: bool, refused: bool) -> None:
-    repo = make_repo(tmp_path / "repo", {"f.txt": "".join(TEXT), "other.txt": "x\n"})
-    base = git("rev-parse", "HEAD", cwd=repo)
-    if tip is None:
-        (repo / "f.txt").unlink()
-    after = commit_files(repo, {} if tip is None else {"f.txt": tip})
-    facts = Facts(repo, home)
-    rule, intent = Judge(facts), Intent("r", base, True, (OURS,))
-    assert any(rule.results(intent, base, after)) == lands
-    assert (rule.refusal(intent, base, after) is not None) == refused
-    facts.close()
-
-
-# ---------------------------------------------------------------- the replay
-
-
-@pytest.mark.parametrize(
-    ("text", "state", "what"),
-    [
-        ("wanted", "applied", "exact"), ("other", "applied", "wrong"), (None, "rejected", "wrong"),
-        (None, "none", "wrong"),
-    ],
-)  # fmt: skip
-def test_the_judge_of_a_replay(
-    tmp_path: Path, home: Path, text: str | None, state: str, what: str
-) -> None:
-    stage = Stage(tmp_path)
-    git("branch", "pair-000", stage.moved, cwd=stage.repo)
-    if text is not None:
-        right = stage.wanted()
-        stage.land(right if text == "wanted" else right.replace("asked", "Asked"))
-        git("branch", "-f", "pair-000", "main", cwd=stage.repo)
-    problem = {"code": "conflict.base", "severity": "error"}
-    report: dict[str, Any] = {"state": state, "problems": [problem] * (state == "rejected")}
-    facts = Facts(stage.repo, home)
-    pair = Pair(0, stage.intent(), [], stage.moved)
-    assert verdict(Judge(facts), pair, None if state == "none" else report)[0] == what
-    facts.close()

@@ -26,13 +26,6 @@ def test_a_small_storm_leaves_nothing_to_object_to(tmp_path: Path) -> None:
     assert told["picked"] is not None
 
 
-def test_a_storm_without_its_daemon_says_so(tmp_path: Path) -> None:
-    size = ["--agents", "1", "--responses", "1", "--files", "20"]
-    done = bench("storm", *size, "--command", "true", "--work", str(tmp_path), cwd=tmp_path)
-    assert done.returncode == 3
-    assert "watch ended" in done.stderr
-
-
 # ---------------------------------------------------------------- the replay
 
 

@@ -104,18 +104,6 @@ def test_a_refusal_is_a_value(answer: str | bytes, code: str) -> None:
     assert raised.value.result is result
 
 
-def test_retry_prompt_shows_the_file_as_it_is() -> None:
-    prompt = patchq.apply(block("two = 3\n", "two = 4\n"), FILES).retry_prompt()
-    assert "2 | two = 2" in prompt
-    assert patchq.instructions(path="a.py").rstrip() in prompt
-
-
-def test_only_named_files_are_read_and_once() -> None:
-    files = Lazy(FILES)
-    assert patchq.apply(EDIT, files).ok
-    assert files.read == ["a.py"]
-
-
 def test_a_file_that_cannot_be_read_refuses() -> None:
     (problem,) = patchq.apply(EDIT, Lazy(FILES, broken="a.py")).errors
     assert problem.code == "file.unreadable"
@@ -129,13 +117,6 @@ def test_a_file_that_cannot_be_read_refuses() -> None:
 def test_a_key_that_is_no_path_raises(key: str, error: type[Exception]) -> None:
     with pytest.raises(error, match="files: expected each key"):
         patchq.apply(EDIT, {key: ""})
-
-
-def test_exact_base_settles_what_was_seen() -> None:
-    whole = "```python:a.py\none = 1\ntwo = 22\n```\n"
-    codes = [problem.code for problem in patchq.apply(whole, FILES).problems]
-    assert codes == ["base.unknown"]
-    assert patchq.apply(whole, FILES, exact_base=True).problems == ()
 
 
 def test_a_change_shown_beside_the_edits_is_a_warning() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from patchq.core.formats.envelope.streams import open_answer
-from patchq.core.model.ops import PatchHunk
 from tests.helpers.reading import BLOCK, read, refused
 
 ARGUMENTS = {"path": "src/a.py", "old_str": "old", "new_str": "new"}
@@ -85,21 +84,6 @@ def test_reads(value: Any, names: str) -> None:
         assert [edit.path for edit in parsed.edits] == [f"src/{name}.py" for name in names]
 
 
-@pytest.mark.parametrize(
-    "reason",
-    ["end_turn", "stop", "stop_sequence", "tool_use", "tool_calls", "function_call", "STOP",
-     "completed", None],
-)  # fmt: skip
-def test_normal_ends_are_no_cut(reason: str | None) -> None:
-    for answer in (
-        messages(text(A), stop_reason=reason),
-        chat({"content": A}, reason),
-        generated({"text": A}, reason=reason),
-        responses(CALLED, status=reason),
-    ):
-        assert [edit.path for edit in read(answer).edits] == ["src/a.py"]
-
-
 CUTS = [
     (messages(text(A), stop_reason="refusal"), "refusal"),
     (messages(text(A), stop_reason="pause_turn"), "pause_turn"),
@@ -148,23 +132,6 @@ def test_an_unreadable_text_part_names_the_json_line() -> None:
 # ---------------------------------------------------------------- patches in calls
 
 SHELL = f"apply_patch <<'EOF'\n{V4A}EOF"
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("apply_patch", {"patch": V4A, "explanation": "so"}),
-        ("apply_patch", json.dumps({"input": V4A})),
-        ("apply_patch", V4A),
-        ("shell", {"command": ["bash", "-lc", SHELL], "timeout_ms": 1000}),
-    ],
-)
-def test_a_call_that_holds_a_patch(name: str, arguments: Any) -> None:
-    part = {**use(name), "input": arguments}
-    for value in (messages(part), {"name": name, "arguments": arguments}):
-        (edit,) = read(value).edits
-        assert (edit.format, edit.path, edit.at) == ("v4a", "src/a.py", (1, 1))
-        assert isinstance(edit.op, PatchHunk)
 
 
 @pytest.mark.parametrize(

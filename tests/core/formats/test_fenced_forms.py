@@ -50,38 +50,7 @@ def test_the_path(above: str, path: str) -> None:
     assert said(f"{above}\n{HALVES}") == [(path, OLD_NEW)]
 
 
-@pytest.mark.parametrize(
-    ("line", "description"),
-    [
-        ("### CHANGE 1: greet", "greet"),
-        ("**Change 1:** greet", "greet"),
-        ("# Change #2 - greet", "greet"),
-        ("CHANGE: greet", "greet"),
-        ("Change the greeting:", None),
-        ("Change 1.5 to 2.", None),
-    ],
-)  # fmt: skip
-def test_the_description(line: str, description: str | None) -> None:
-    (edit,) = read(f"FILE: src/a.py\n{line}\n{HALVES}").edits
-    assert edit.description == description
-
-
 # ---------------------------------------------------------------- halves
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("~~~\nold\n~~~", "`````py\nnew\n`````", OLD_NEW),
-        ("```\nold\n```", "```\n```", Replace("old\n", "")),
-        ("```\r\nold\r\n```\r", "```\nnew\n```", Replace("old\r\n", "new\n")),
-        ("```\nREPLACE WITH:\n```", "```\nFIND:\n```", Replace("REPLACE WITH:\n", "FIND:\n")),
-    ],
-)  # fmt: skip
-def test_halves(old: str, new: str, expected: Replace) -> None:
-    assert said(f"FILE: README.md\nFIND:\n{old}\nREPLACE WITH:\n{new}\n") == [
-        ("README.md", expected)
-    ]
 
 
 def test_an_empty_find_creates_a_file() -> None:

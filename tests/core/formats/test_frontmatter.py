@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from patchq.core.formats.envelope.front_matter import KEYS, MAX_BYTES, open_response
+from patchq.core.formats.envelope.front_matter import MAX_BYTES, open_response
 from patchq.core.model.values import Envelope, Header, Problem
 
 BODY = "a.py\nedits\n"
@@ -195,33 +195,6 @@ def test_front_matter_that_may_be_lost(text: str, line: int, message: str) -> No
     assert problem.hint
 
 
-def test_everything_wrong_is_told_at_once() -> None:
-    found = refused(front("id: a", "modle: x", "id: b", "author: me", "bytes: 1"))
-    assert [(p.code, p.line) for p in found] == [
-        ("frontmatter.unknown_key", 3),
-        ("frontmatter.duplicate_key", 4),
-        ("frontmatter.value", 5),
-        ("response.incomplete", None),
-    ]
-
-
-def test_an_unknown_key_gets_the_nearest_one_or_all() -> None:
-    (near,) = refused(front("id: a", "modle: x"))
-    assert near.hint is not None
-    assert near.hint.startswith("Did you mean `model`?")
-    (far,) = refused(front("id: a", "zzz: x"))
-    assert far.hint is not None
-    assert all(f"`{key}`" in far.hint for key in KEYS)
-
-
-def test_a_markdown_post_is_told_to_put_an_empty_one_before_it() -> None:
-    post = front("title: My post", "author: Ada <ada@x.org>", "layout: x", body="# Post\n")
-    found = refused(post)
-    assert {p.code for p in found} == {"frontmatter.unknown_key"}
-    assert all(p.hint and "empty front matter" in p.hint for p in found)
-    assert opened("---\n---\n" + post).text == post
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -231,14 +204,6 @@ def test_a_markdown_post_is_told_to_put_an_empty_one_before_it() -> None:
 def test_a_body_that_differs_from_its_promise_is_incomplete(line: str) -> None:
     (problem,) = refused(front(line))
     assert problem.code == "response.incomplete"
-
-
-def test_promises_speak_of_the_bytes_behind_the_front_matter() -> None:
-    body = "é\r\nno end".encode()
-    digest = hashlib.sha256(body).hexdigest()
-    head = f"---\r\nbytes: {len(body)}\r\nsha256: {digest}\r\n---\r\n".encode()
-    assert opened(head + body).text.encode() == body
-    assert refused(head + body[:-1])[0].code == "response.incomplete"
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.core.model.ops import ReplaceText
@@ -100,11 +98,6 @@ def test_refuses(text: str, code: str, line: int) -> None:
     assert refused(text) == (code, line)
 
 
-def test_place_has_a_column() -> None:
-    (problem,) = read('Hi.\n  {"old_str": "x" 1}').problems
-    assert problem.message.startswith("line 2, column 19: ")
-
-
 # ---------------------------------------------------------------- every value
 
 KEYS = [
@@ -127,16 +120,10 @@ values = st.recursive(
 )
 
 
-@given(values)
-def test_every_value_is_read_or_refused(value: Any) -> None:
-    assert {problem.line for problem in read(value).problems} <= {1}
-
-
 # -------------------------------- how the edits of a response depend on each other
 
 
 DEPENDENCY = "edit.dependency"
-Relations = dict[str, tuple[tuple[str, ...], str | None]]
 
 
 def change(id: str | None = None, **members: Any) -> dict[str, Any]:
@@ -164,55 +151,6 @@ def lines(*values: Any) -> str:
 
 def fences(*values: Any) -> str:
     return "\n\nAnd:\n\n".join(f"```json\n{json.dumps(value)}\n```" for value in values)
-
-
-def texts(*values: Any) -> str:
-    parts = [{"type": "text", "text": f"Here.\n\n{json.dumps(value)}\n"} for value in values]
-    return json.dumps({"role": "assistant", "content": parts})
-
-
-def calls(*values: Any) -> str:
-    parts = [{"type": "tool_use", "name": "apply_edits", "input": value} for value in values]
-    return json.dumps({"role": "assistant", "content": parts})
-
-
-def relations(text: str) -> Relations:
-    found = read(text)
-    assert found.problems == ()
-    return {f"{edit.format} {edit.id}": (edit.depends_on, edit.fallback_of) for edit in found.edits}
-
-
-@pytest.mark.parametrize(
-    "edits",
-    [
-        (change("a", cascades=["b", "c"]), change("b"), change("c")),
-        (change("a"), change("b", dependsOn="a"), change("c", dependsOn=["a"])),
-        (change("a", cascades=["b", "c"]), change("b", dependsOn="a"), change("c")),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("write", [lines, fences, texts, calls])
-def test_either_side_states_the_relation(edits: tuple[Any, ...], write: Callable[..., str]) -> None:
-    expected = {
-        "indexed a": ((), None), "indexed b": (("a",), None), "indexed c": (("a",), None),
-    }  # fmt: skip
-    assert relations(json.dumps(indexed(*edits))) == expected
-    assert relations(write(*map(indexed, edits))) == expected
-
-
-@pytest.mark.parametrize("write", [lines, fences, texts, calls])
-def test_contextual_edit_with_the_id_of_an_indexed_one_is_its_backup(
-    write: Callable[..., str],
-) -> None:
-    one = indexed(change("a"), change("b", dependsOn="a"))
-    other = contextual(context("a"), context("ctx", dependsOn="b"), context())
-    expected = {
-        "indexed a": ((), None),
-        "indexed b": (("a",), None),
-        "contextual a": ((), "a"),
-        "contextual ctx": (("b",), None),
-        "contextual 5": ((), None),
-    }
-    assert relations(json.dumps(one | other)) == relations(write(one, other)) == expected
 
 
 def test_unknown_id_in_cascades_is_a_warning() -> None:

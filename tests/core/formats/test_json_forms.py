@@ -113,13 +113,6 @@ def test_is_no_edit(value: Any) -> None:
     assert said(value) == []
 
 
-def test_text_of_a_file_without_a_tool_is_read_only_alone() -> None:
-    file = json.dumps({"path": "a.py", "content": "t"})
-    assert said(f"\n```json\n{file}\n```\n") == [("a.py", Write("t"))]
-    assert refused(f"Look:\n{file}") == (UNREADABLE, 2)
-    assert refused(f"{file}\nDone.") == (UNREADABLE, 1)
-
-
 # ---------------------------------------------------------------- lists of edits
 
 RE = "import re\n"
@@ -202,22 +195,6 @@ def script(*items: Any, **members: Any) -> dict[str, Any]:
 )  # fmt: skip
 def test_edit_parses_to(value: Any, op: Op) -> None:
     assert said(script(value)) == [("a.py", op)]
-
-
-@pytest.mark.parametrize(
-    ("hint", "window"),
-    [
-        ("approximately line 45-50", (45, 50)), ("approximately line 3", (3, 3)),
-        ("lines 10 to 12", (10, 12)), ("lines 10–12", (10, 12)), ("L10:12", (10, 12)),
-        ("~7", (7, 7)), (7.0, (7, 7)), ("near the top", None), ("line 12-10", None),
-        ("line 0", None), ("line 45 of 300", None), ("9" * 5000, None), (True, None),
-        ({"start": 1}, None),
-    ],
-)  # fmt: skip
-def test_line_hint_is_a_window_or_nothing(hint: Any, window: tuple[int, int] | None) -> None:
-    ((_, op),) = said(script(context(lineHint=hint)))
-    assert isinstance(op, InContext)
-    assert op.window == window
 
 
 # ---------------------------------------------------------------- unreadable

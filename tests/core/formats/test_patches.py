@@ -178,10 +178,6 @@ def test_an_edit_knows_its_lines() -> None:
     assert parsed.prose == "Hi"
 
 
-def test_the_fence_and_the_path_above_are_taken() -> None:
-    assert read(f"Do:\n`a.py`\n{fence(HUNK)}Done.\n").prose.split() == ["Do:", "Done."]
-
-
 @pytest.mark.parametrize(
     ("sender", "author"),
     [("", "Ada <ada@example.org>"), ("From: =?utf-8?q?J=C3=B6?= <j@x.org>\n\n", "Jö <j@x.org>")],
@@ -300,18 +296,6 @@ MALFORMED = {
 @pytest.mark.parametrize(("text", "code", "line"), [*BROKEN.values(), *MALFORMED.values()])
 def test_refuses(text: str, code: str, line: int) -> None:
     assert refused(text) == (code, line)
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("apply_patch <<'EOF'\n", "EOF\n"), ("bash -lc \"apply_patch <<'PATCH'\n", 'PATCH"\n'),
-        ("$ cat <<-EOF | apply_patch\n\n", "\nEOF\n)\n"),
-    ],
-)  # fmt: skip
-def test_a_heredoc_is_taken_off(before: str, after: str) -> None:
-    text = f"Now:\n{before}{update('-a', '+b')}{after}Done.\n"
-    assert read(text).prose.split() == ["Now:", "Done."]
 
 
 LINES = st.sampled_from(

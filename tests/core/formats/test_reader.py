@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from patchq.core import formats
 from patchq.core.formats.registry import FORMATS
-from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace, Write
+from patchq.core.model.ops import Create, DeleteFile, Rename, Replace
 from patchq.core.model.values import Edit
 from tests.helpers.effort import effort
-from tests.helpers.reading import BLOCK, block, read, refused, said
+from tests.helpers.reading import BLOCK, read, refused
 
 V4A = "*** Begin Patch\n*** Update File: src/a.py\n-old\n+new\n*** End Patch\n"
 DIFF = "```diff\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-old\n+new\n```\n"
@@ -78,10 +78,6 @@ def test_every_form_is_read_in_every_setting(form: str) -> None:
         assert [(edit.path, edit.op) for edit in found] == [("src/a.py", alone.op)], name
 
 
-def test_a_response_with_some_crlf_keeps_them() -> None:
-    assert edits("n.txt\n<<<<<<< SEARCH\n=======\na\r\n>>>>>>> REPLACE\n")[0].op == Create("a\r\n")
-
-
 @pytest.mark.parametrize("name", FORMATS)
 def test_instructions_show_an_example_that_is_read(name: str) -> None:
     assert name == FORMATS[name].name
@@ -97,43 +93,12 @@ def test_the_manual_shows_an_example_of_every_form() -> None:
     assert shown == set(FORMATS)
 
 
-# ---------------------------------------------------------------- what one form leaves to another
-
-
-def test_a_path_is_inherited_by_blocks_alone() -> None:
-    assert said(f"{V4A}\nAnd then:\n\n{BLOCK}")[1] == ("src/a.py", Replace("old\n", "new\n"))
-    assert refused(f"{SEARCH}\n@@ -1 +1 @@\n-old\n+new\n")[0] == "unreadable_edit"
-    assert refused(f'{SEARCH}\n{{"old_str": "a", "new_str": "b"}}\n')[0] == ("unreadable_edit")
-
-
-QUOTED = "src/b.py\n```python\nold\n```\n"
-
-
-def test_a_fence_under_a_path_is_a_file_only_where_nothing_else_is_an_edit() -> None:
-    (edit,) = edits(QUOTED)
-    assert (edit.path, edit.op) == ("src/b.py", Write("old\n", quoting=True))
-    for form in (form for name, form in FORMS.items() if name != "whole_file"):
-        for text in (f"{QUOTED}\n{form}", f"{form}\n{QUOTED}"):
-            parsed = read(text)
-            assert [edit.path for edit in parsed.edits] == ["src/a.py"]
-            assert [one.what for one in parsed.shown] == ["code"]
-
-
 # ---------------------------------------------------------------- ids
 
 
 def test_own_ids_are_kept_and_others_numbered() -> None:
     text = "\n".join([SEARCH, INDEXED.replace("ID", '"fix"'), SEARCH, INDEXED.replace("ID", "1")])
     assert [edit.id for edit in edits(text)] == ["1'", "fix", "3", "1"]
-
-
-# ---------------------------------------------------------------- edits inside of edits
-
-
-@pytest.mark.parametrize("inner", [V4A, DIFF, CALL, PAIR])
-def test_a_block_that_holds_another_form(inner: str) -> None:
-    text = "README.md\n" + block("old\n", inner)
-    assert said(text) == [("README.md", Replace("old\n", inner))]
 
 
 # ---------------------------------------------------------------- damage beside good edits
@@ -259,12 +224,8 @@ def test_cut_responses_never_lose_a_begun_block() -> None:
 
 # ---------------------------------------------------------------- written and read again
 
-LENGTHS = range(5, 10)
 half = st.lists(any_line.map(lambda line: line.replace("\n", "")), max_size=8).map(
     lambda lines: "".join(f"{line}\n" for line in lines)
-)
-paths = st.sampled_from(
-    ["src/a.py", "src/b.py", "Makefile", "docs/my file.md", "new/x.txt", ".env"]
 )
 ops = st.one_of(
     st.builds(Replace, half.filter(str.strip), half),
@@ -272,64 +233,6 @@ ops = st.one_of(
     st.just(DeleteFile()),
     st.builds(Rename, st.sampled_from(["src/c.py", "d.txt", "new/x.txt"])),
 )
-proses = st.lists(
-    st.sampled_from(
-        ["", "Some words, e.g. these.", "=====", "-----", "<<<<<<< HEAD", "1. First", "- `f()`",
-         "```bash\nls\n```", "~~~\nx\n~~~", "> quoted", "---", "<think>\nsrc/b.py\n</think>"]
-    ),
-    max_size=3,
-)  # fmt: skip
-
-
-def free_length(text: str) -> int | None:
-    """A marker length that no line of the text has."""
-    runs = re.findall(r"^([<>=+-]{5,9})(?![<>=+-])", text, re.MULTILINE)
-    return next((n for n in LENGTHS if n not in map(len, runs)), None)
-
-
-def rendered(op: Op) -> str | None:
-    match op:
-        case Create(new):
-            halves = ("SEARCH", "", "REPLACE", new)
-        case Replace(old, new):
-            halves = ("SEARCH", old, "REPLACE", new)
-        case Rename(to):
-            return f"<<<<<<< RENAME\n{to}\n>>>>>>> RENAME\n"
-        case DeleteFile():
-            return "<<<<<<< DELETE\n>>>>>>> DELETE\n"
-    opening, old, closing, new = halves
-    n = free_length(old + new)
-    if n is None:
-        return None
-    return f"{'<' * n} {opening}\n{old}{'=' * n}\n{new}{'>' * n} {closing}\n"
-
-
-def fenced(block: str, path: str, style: int) -> str:
-    """The block under its path, bare or in a fence longer than every one in its text."""
-    runs = re.findall(r"^ {0,3}(`+)", block, re.MULTILINE)
-    fence = "`" * max([3, *(len(run) + 1 for run in runs)])
-    return [
-        f"{path}\n{block}",
-        f"**{path}**\n\n{fence}python\n{block}{fence}\n",
-        f"{fence}\n`{path}`\n{block}\n{fence}\n",
-        f"{fence}text:{path}\n{block}{fence}\n" if " " not in path else f"{path}\n{block}",
-    ][style]
-
-
-@given(st.lists(st.tuples(paths, ops, st.integers(0, 3), proses), min_size=1, max_size=5))
-def test_rendered_edits_are_read_back(
-    edits: list[tuple[str, Op, int, list[str]]],
-) -> None:
-    text, wanted = "", []
-    for path, op, style, prose in edits:
-        block = rendered(op)
-        if block is None or (path == "docs/my file.md" and isinstance(op, Create)):
-            continue
-        text += "\n".join([*prose, "", fenced(block, path, style), ""])
-        wanted.append((path, op))
-    parsed = read(text + "That is all.\n")
-    assert parsed.problems == ()
-    assert [(edit.path, edit.op) for edit in parsed.edits] == wanted
 
 
 # ---------------------------------------------------------------- texts made to be slow
@@ -395,19 +298,6 @@ def test_thinking_is_known_in_every_spelling(word: str, shape: str) -> None:
 )
 def test_a_thought_ends_where_it_ends(thought: str) -> None:
     check_only_a(f"{thought}\n{A}<|return|>\n" if "channel" in thought else f"{thought}\n{A}")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "so <think>", "x</think>", "`<think>`", "<think/>",
-        "[Analysis](a.md)", "[Analysis]: a.md", "[thought][1]", "think",
-    ],
-)  # fmt: skip
-def test_what_only_looks_like_a_thought(line: str) -> None:
-    parsed = read(f"{line}\n\n{A}")
-    assert [edit.path for edit in parsed.edits] == ["src/a.py"]
-    assert parsed.prose == line
 
 
 @pytest.mark.parametrize(

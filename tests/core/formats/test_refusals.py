@@ -80,23 +80,6 @@ UNREADABLE = [
     bad("thought-ends-behind-a-block", f"</think>\nsrc/b.py\n{BLOCK}", 1, "begins nowhere"),
 ]  # fmt: skip
 
-TRUNCATED = [
-    bad("v4a-fenced", "```\n*** Begin Patch\n```\n", 2, "not closed"),
-    bad("git-diff", "diff --git a/src/b.py b/src/b.py\n", 1, "hunks"),
-    bad("plain-diff", "--- a/src/b.py\n+++ b/src/b.py\n", 2, "hunks"),
-    bad("json", '{"path": "src/b.py", "old_str": "x",\n', 1, "inside the JSON"),
-    bad("closing-cut", "src/b.py\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPL", 2,
-        "not closed"),
-    bad("closing-without-word", "src/b.py\n<<<<<<< SEARCH\n=======\nnew\n>>>>>>>", 2, "not closed"),
-    bad("in-a-long-fence", "src/b.py\n````\n<<<<<<< SEARCH\nold\n````\n", 3, "not closed"),
-    bad("delete", "src/b.py\n<<<<<<< DELETE\n", 2, "not closed"),
-    bad("dashes-cut", "src/b.py\n------- S", 2, "ends here"),
-    bad("behind-the-heading", "### `src/b.py`", 1, "ends here"),
-    bad("behind-the-info", "Next:\n```python", 2, "ends here"),
-    bad("in-the-closing-fence", f"src/b.py\n```\n{BLOCK}``", 8, "ends here"),
-    bad("thought", f"<think>\nsrc/b.py\n{BLOCK}", 1, "thinking block"),
-]  # fmt: skip
-
 
 def check(text: str, code: str, line: int, says: str) -> None:
     parsed = read(text)
@@ -111,13 +94,3 @@ def check(text: str, code: str, line: int, says: str) -> None:
 @pytest.mark.parametrize(("text", "line", "says"), UNREADABLE)
 def test_unreadable(text: str, line: int, says: str) -> None:
     check(GOOD + text, "response.unreadable_edit", line + 7, says)
-
-
-@pytest.mark.parametrize(("text", "line", "says"), TRUNCATED)
-def test_truncated(text: str, line: int, says: str) -> None:
-    check(GOOD + text, "response.truncated", line + 7, says)
-
-
-def test_the_first_problem_is_told() -> None:
-    text = f"**Find:**\n\n<search>\n{GOOD}"
-    check(text, "response.unreadable_edit", 1, "FIND/REPLACE")

@@ -30,20 +30,6 @@ ODD = block("a\n```\n", "b\n```\n=====\n")
 
 # ---------------------------------------------------------------- the path
 
-PATH_LINES = [
-    "src/a.py", "  src/a.py\t\r", "**`src/a.py`**", "**`src/a.py`:**", "`src/a.py`:", "src/a.py:",
-    "## src/a.py", "### `src/a.py` ###", "# src/a.py", "// src/a.py", "/* src/a.py */",
-    "<!-- src/a.py -->", "; src/a.py", "> src/a.py", "- `src/a.py`", "File: src/a.py",
-    "FILE: `src/a.py`", "Path: src/a.py", "Filename: src/a.py", "File path: src/a.py",
-    "**File:** src/a.py", "**File**: `src/a.py`", '"src/a.py"', "_src/a.py_", "src/a.py\n\n \n",
-    "./src/a.py", "b/src/a.py", "src\\a.py",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("line", PATH_LINES)
-def test_a_path_on_a_line(line: str) -> None:
-    assert said(f"{line}\n{BLOCK}") == [A]
-
 
 @pytest.mark.parametrize(
     ("info", "path"),
@@ -82,21 +68,6 @@ def test_a_path_in_the_info_of_a_fence(info: str, path: str | None) -> None:
 def test_a_path_is_inherited_unless_another_is_mentioned(line: str, other: bool) -> None:
     parsed = read(f"src/a.py\n{BLOCK}\n{line}\n\n{BLOCK}")
     assert ([edit.path for edit in parsed.edits] != ["src/a.py"] * 2) == other
-
-
-@pytest.mark.parametrize("text", [BLOCK, CREATION, DELETION, RENAME, f"Hello.\n```\n{BLOCK}```\n"])
-def test_default_path_stands_in_for_the_first(text: str) -> None:
-    assert read(text, "src/a.py").edits[0].path == "src/a.py"
-
-
-@pytest.mark.parametrize("text", [f"Hello.\n{BLOCK}", f"It's 'x'.\n\n{CREATION}"])
-def test_the_first_block_needs_a_path(text: str) -> None:
-    (problem,) = read(text).problems
-    assert "alone on the line before `<<<<<<< SEARCH`" in f"{problem.message} {problem.hint}"
-
-
-def test_default_path_is_not_taken_under_another_one() -> None:
-    assert read(f"Change src/none.py:\n{BLOCK}", "src/a.py").edits == ()
 
 
 # ---------------------------------------------------------------- the whole
@@ -193,26 +164,3 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
 )  # fmt: skip
 def test_reads(text: str, edits: list[tuple[str, Op]]) -> None:
     assert said(text) == edits
-
-
-@pytest.mark.parametrize(
-    "prose",
-    [
-        "<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> main",
-        "A `<<<<<<< SEARCH` line opens, `>>>>>>> REPLACE` closes; SEARCH and REPLACE are words.",
-        ">>> delete(1)\n<< x\n-> y",
-        "+++\n--- \n***",
-        "```bash\npytest tests/test_a.py\n```",
-        "```python\n#!/usr/bin/env python\nimport os\n```",
-        "```\nTraceback (most recent call last):\n```",
-        'The `target` and `anchor` keys, "name": 1',
-        "- `src/a.py`\n- src/b.py",
-        "| a | b |\n|---|---|",
-        "> quoted\n> text",
-    ],
-)
-def test_prose_is_kept(prose: str) -> None:
-    parsed = read(f"{prose}\n\nsrc/a.py\n{BLOCK}\n{prose}\n")
-    assert parsed.problems == ()
-    assert [edit.path for edit in parsed.edits] == ["src/a.py"]
-    assert parsed.prose.split("\n\n\n") in ([f"{prose}", prose], [f"{prose}\n\n{prose}"])

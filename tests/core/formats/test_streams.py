@@ -210,17 +210,3 @@ def test_a_stream_that_is_cut_within_an_event() -> None:
     broken = lines.replace('"subtype": "success"', '"subtype": oops')
     (problem,) = formats.parse(broken, FILES.__contains__).problems
     assert (problem.code, problem.line) == ("response.unreadable_edit", 4)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("delete_lines", {"path": "src/a.py", "start": 1, "end": 2}),
-        ("delete_file", {"path": "src/a.py"}),
-        ("delete_directory", {"path": "src"}),
-        ("delete_file", {"path": "src/a.py", "content": "x"}),
-    ],
-)
-def test_a_call_that_deletes_is_unreadable(name: str, words: dict[str, Any]) -> None:
-    parsed = read({"name": name, "arguments": words})
-    assert [problem.code for problem in parsed.problems] == ["response.unreadable_edit"]

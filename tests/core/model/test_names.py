@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from patchq.core.model.names import (
     batch_id,
-    check_path,
-    nearest,
-    spells_git,
 )
 from patchq.core.model.predicate import PredicateError, parse
 from tests.helpers.gitrepo import git, make_repo
@@ -49,57 +42,6 @@ UNPORTABLE = [
 ALL = GOOD + OUTSIDE + GIT_SPELLINGS + MALFORMED + UNPORTABLE
 
 
-def short(path: str) -> str:
-    return ascii(path)[:40]
-
-
-INVALID, OUT = "path.invalid", "path.outside"
-JUDGED = [
-    *((path, None, None) for path in GOOD),
-    *((path, INVALID, INVALID) for path in (*GIT_SPELLINGS, *MALFORMED)),
-    *((path, INVALID, None) for path in UNPORTABLE),
-    *((path, OUT, OUT) for path in ("../x", "a/..", "/abs", "\\x", "a\\..\\b")),
-]
-
-
-@pytest.mark.parametrize(("path", "new", "there"), JUDGED, ids=lambda path: short(str(path)))
-def test_a_path_is_judged_by_its_text(path: str, new: str | None, there: str | None) -> None:
-    for exists, code in ((False, new), (True, there)):
-        flaw = check_path(path, exists=exists)
-        assert (flaw and flaw.code) == code
-        assert spells_git(path) == (path in GIT_SPELLINGS)
-        assert path not in GIT_SPELLINGS or (flaw and "`.git`" in flaw.reason)
-
-
-@pytest.mark.parametrize("path", OUTSIDE, ids=short)
-def test_path_outside(path: str) -> None:
-    flaw = check_path(path)
-    assert flaw is not None
-    assert flaw.code == OUT
-
-
-def test_patchq_never_accepts_what_git_refuses(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo")
-    git("config", "core.protectHFS", "true", cwd=repo)
-    git("config", "core.protectNTFS", "true", cwd=repo)
-    blob = git("hash-object", "-w", "--stdin", cwd=repo, stdin="x")
-    refused = set()
-    paths = [path for path in ALL if "\0" not in path]
-    for path in paths:
-        entry = f"100644 {blob}\t{path}\0".encode("utf-8", "surrogateescape")
-        done = subprocess.run(
-            ["git", "update-index", "-z", "--index-info"], cwd=repo, input=entry, check=False,
-            capture_output=True,
-        )  # fmt: skip
-        if done.returncode or b"Ignoring path" in done.stderr:
-            refused.add(path)
-    assert len(paths) >= 120
-    assert len(refused) >= 25, "git's verdict was not heard"
-    assert refused.isdisjoint(GOOD)
-    assert [path for path in refused if check_path(path) is None] == []
-    assert [path for path in refused if check_path(path, exists=True) is None] == []
-
-
 @pytest.mark.parametrize(
     ("text", "id"),
     [
@@ -123,12 +65,6 @@ def test_git_takes_every_batch_id(tmp_path: Path) -> None:
     git("update-ref", "--stdin", cwd=repo, stdin=updates)
     listed = git("for-each-ref", "--format=%(refname:lstrip=3)", "refs/heads/patchq", cwd=repo)
     assert set(listed.splitlines()) == ids
-
-
-def test_nearest_suggests_only_what_is_near() -> None:
-    assert nearest("Tagret", ["mode", "model", "target"]) == "target"
-    assert nearest("zzz", ["mode", "model", "target"]) is None
-    assert nearest("x", []) is None
 
 
 # ---------------------------------------------------------------- predicates over paragraphs
@@ -163,15 +99,3 @@ def test_matches(predicate: str, text: str, expected: bool) -> None:
 def test_what_cannot_be_read(predicate: str) -> None:
     with pytest.raises(PredicateError):
         parse(predicate)
-
-
-@given(
-    st.lists(
-        st.sampled_from(["contains('a')", 'contains("b")', "&&", "||", "!", "(", ")", " ", "x"]),
-        max_size=30,
-    ).map("".join),
-    st.text(alphabet="abx"),
-)
-def test_every_text_is_a_predicate_or_none(predicate: str, text: str) -> None:
-    with suppress(PredicateError):
-        assert parse(predicate).matches(text) in (True, False)

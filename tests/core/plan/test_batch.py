@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
 from random import Random
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
-from patchq.core.model.values import FileChange, Hunk, Plan
+from patchq.core.model.values import Hunk, Plan
 from patchq.core.plan.edited_text import EditedText
 from patchq.core.text.lines import Text
 from tests.helpers.trees import edits, planned, told, written
@@ -29,13 +28,6 @@ def test_an_edit_that_needs_an_earlier_one_says_so() -> None:
     assert plan.changes[0].after == b"a\nb\nnewer\n"
     assert [edit.needs for edit in plan.edits] == [(), ("1",)]
     assert [edit.lines for edit in plan.edits] == [(2, 2), None]
-
-
-def test_what_is_ambiguous_on_the_base_stays_so() -> None:
-    plan = planned("a\nx\na\ny\n", edits(("a\ny\n", "b\ny\n"), ("a\n", "c\n")))
-    assert told(plan) == ["match.ambiguous"]
-    assert states(plan) == ["ready", "failed"]
-    assert plan.changes == ()
 
 
 @pytest.mark.parametrize(
@@ -86,11 +78,6 @@ def test_overlap_names_both_edits_and_their_lines() -> None:
     assert (problem.line, problem.conflicts_with.lines) == (2, (1, 2))
 
 
-def test_insertions_at_one_point_from_two_formats_are_a_conflict() -> None:
-    one, other = edits(("a\n", "a\nx\n"), ("b\n", "y\nb\n"))
-    assert told(planned("a\nb\n", [one, replace(other, format="diff")])) == ["conflict.overlap"]
-
-
 @pytest.mark.parametrize(
     ("before", "op", "after"),
     [
@@ -111,12 +98,6 @@ def test_identical_edits_count_once(
     assert plan.changes[0].after == after.encode()
 
 
-def test_a_batch_that_changes_nothing_is_refused_unless_it_was_delivered() -> None:
-    assert told(planned("a\n", edits(("a\n", "a\n")))) == ["match.identical"]
-    delivered = planned("a\nx\n", edits(("a\n", "a\nx\n")))
-    assert (told(delivered), delivered.changes, states(delivered)) == ([], (), ["already_applied"])
-
-
 def test_an_assertion_must_hold() -> None:
     good, bad = ("a\n", "a\n"), ("c\n", "c\n")
     change = ("b\n", "B\n")
@@ -125,19 +106,6 @@ def test_an_assertion_must_hold() -> None:
 
 
 # ------------------------------------------------------------ whole files
-
-
-def test_a_binary_file_can_be_deleted_but_not_edited() -> None:
-    tree = {"a.png": b"\x89PNG\0"}
-    assert planned(tree, edits(("a.png", DeleteFile()))).changes[0].after is None
-    assert told(planned(tree, edits(("a.png", Replace("P\n", "Q\n"))))) == ["file.binary"]
-
-
-@pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_a_renamed_file_is_edited_under_either_name(order: tuple[int, int, int]) -> None:
-    batch = edits(("a", Rename("b")), ("a", Replace("1\n", "I\n")), ("b", Replace("2\n", "II\n")))
-    plan = planned({"a": "1\n2\n"}, [batch[i] for i in order])
-    assert plan.changes == (FileChange("b", b"1\n2\n", b"I\nII\n", renamed_from="a"),)
 
 
 @pytest.mark.parametrize(
@@ -172,31 +140,6 @@ def test_files_that_collide(ops: list[tuple[str, Op]], codes: list[str]) -> None
     assert plan.changes == ()
 
 
-@pytest.mark.parametrize(
-    ("ops", "changed"),
-    [
-        ([("n", Create("1\n")), ("n", Create("1\n"))], ["n"]),
-        ([("a", DeleteFile()), ("a", DeleteFile())], ["a"]),
-        ([("a", Rename("b")), ("a", Rename("b"))], ["b"]),
-        ([("a", Create("1\n")), ("x", Replace("3\n", "4\n"))], ["x"]),
-        ([("d/n", Create("1\n")), ("a", Rename("d/a"))], ["d/n", "d/a"]),
-        ([("e", Create("1\n"))], ["e"]), ([("n", Create(""))], ["n"]),
-    ],
-    ids=["created twice", "deleted twice", "renamed twice", "there already", "into one directory",
-         "an empty file", "to be empty"],
-)  # fmt: skip
-def test_files_that_do_not_collide(ops: list[tuple[str, Op]], changed: list[str]) -> None:
-    plan = planned({"a": "1\n", "x": "3\n", "e": ""}, edits(*ops))
-    assert told(plan) == []
-    assert [change.path for change in plan.changes] == changed
-
-
-def test_every_problem_is_told() -> None:
-    plan = planned("a\n", edits(("q\n", "r\n"), ("zzz", DeleteFile()), ("a\n", "b\n")))
-    assert told(plan) == ["match.none", "path.not_found"]
-    assert states(plan) == ["failed", "failed", "ready"]
-
-
 # ------------------------------------------------------------ escapes and encodings
 
 
@@ -210,13 +153,6 @@ def test_a_created_file_is_unescaped_if_an_edit_had_to_be() -> None:
             "n.py": b'import os\n\nprint("a")\n',
         }
     assert told(planned({}, edits(create))) == ["response.unreadable_edit"]
-
-
-def test_a_file_that_is_not_utf8_takes_ascii_and_its_own_lines() -> None:
-    latin = b"caf\xe9 \na\nb\n"
-    assert written(latin, ("a\n", "A\n")) == b"caf\xe9 \nA\nb\n"
-    assert told(planned(latin, edits(("a\n", "é\n")))) == ["file.encoding"]
-    assert written("é\na\n", ("a\n", "ü\n")) == "é\nü\n".encode()
 
 
 # ------------------------------------------------------------ properties

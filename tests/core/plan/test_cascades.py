@@ -46,27 +46,11 @@ def test_an_edit_below_the_threshold_is_left_out(stated: float | None, state: st
     assert told(done) == (["edit.confidence"] if state == "skipped" else [])
 
 
-def test_nothing_but_doubtful_edits_is_refused() -> None:
-    done = planned(
-        "a b\n", [says("a", "x", "1", confidence=0.1), says("b", "y", "2", confidence=0.2)]
-    )
-    assert done.refused
-    assert told(done) == ["edit.confidence"] * 2
-    rules = replace(RULES, confidence=0.1)
-    assert not planned("a\n", [says("a", "x", "1", confidence=0.1)], rules).refused
-
-
 def test_a_dependent_edit_is_cancelled_by_an_applied_one() -> None:
     done = planned("a b\n", [says("b", "y", "2", depends_on=("1",)), says("a", "x", "1")])
     assert states(done) == ["cancelled", "applied"]
     assert done.edits[0].cancelled_by == "1"
     assert after(done) == b"x b\n"
-
-
-def test_a_dependent_edit_counts_where_the_other_is_left_out() -> None:
-    first = says("a", "x", "1", confidence=0.1)
-    done = planned("a b\n", [first, says("b", "y", "2", depends_on=("1",))])
-    assert states(done) == ["skipped", "applied"]
 
 
 def test_a_chain_of_thousands_is_decided() -> None:
@@ -93,15 +77,6 @@ def test_a_backup_of_the_same_id(indexed: Edit, expected: list[str], written: by
     assert not done.refused
     assert states(done) == expected
     assert after(done) == written
-
-
-def test_what_depends_on_an_edit_depends_on_its_backup() -> None:
-    edits = [
-        says("z", "x", "1"),
-        backup("a", "y", "1", "1"),
-        says("b", "z", "2", depends_on=("1",)),
-    ]
-    assert states(planned("a b\n", edits)) == ["skipped", "applied", "cancelled"]
 
 
 BOTH_ORDERS = pytest.mark.parametrize("order", [1, -1], ids=["behind it", "before it"])
@@ -184,25 +159,6 @@ def test_calls_give_what_their_tools_give(parts: list[str], calls: list[tuple[st
     if wanted is None or any(outcome.state == "already_applied" for outcome in plan.edits):
         return
     assert result(plan, before) in (wanted, None)
-
-
-RENAMES = st.permutations(["a", "b", "c"]).flatmap(
-    lambda targets: st.permutations(
-        [(name, to) for name, to in zip("abc", targets, strict=True) if name != to]
-    )
-)
-
-
-@given(RENAMES)
-def test_renames_of_text_are_one_picture(renames: list[tuple[str, str]]) -> None:
-    files = {name: f"{name}\n" for name in "abc"}
-    ops: list[tuple[str, Op]] = [(name, Rename(to)) for name, to in renames]
-    plan = planned(files, edits(*ops))
-    assert told(plan) == []
-    moved = dict(renames)
-    assert {change.path: change.after for change in plan.changes} == {
-        to: f"{name}\n".encode() for name, to in moved.items()
-    }
 
 
 def test_what_is_done_to_whole_files_in_text_has_no_order() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 from msgspec.structs import replace
 
@@ -50,18 +48,6 @@ def test_a_line_that_stands_for_others_is_refused(line: str) -> None:
 def test_other_dots_pass(line: str) -> None:
     (change,) = code("a\nb\n", "a\n", f"a\n{line}\n").changes
     assert change.after == f"a\n{line}\nb\n".encode()
-
-
-@pytest.mark.parametrize(
-    ("text", "refused"),
-    [
-        ("import os\\nimport sys\\n\n", True), ("a\\nb", True), ("a\\tb\n", False),
-        ('print("a\\n")\nprint("b")\n', False), ("a\n", False), ("", False),
-    ],
-)  # fmt: skip
-def test_a_new_file_of_escapes_is_refused(text: str, refused: bool) -> None:
-    codes = told(planned({}, edits(("n", Create(text)))))
-    assert codes == (["response.unreadable_edit"] if refused else [])
 
 
 @pytest.mark.parametrize(
@@ -120,13 +106,6 @@ def test_only_the_edit_that_breaks_the_file_is_unescaped() -> None:
     assert unescaped(LOST, kept) == unescaped(kept, LOST) == result
 
 
-@pytest.mark.parametrize(
-    ("path", "judged"), [("f.txt", True), ("f.py", False)], ids=["no language", "not to be judged"]
-)
-def test_nothing_is_unescaped_where_nobody_judges(path: str, judged: bool) -> None:
-    assert unescaped(LOST, path=path, judged=judged) == BASE.replace(ONE, LOST.new)
-
-
 # ---------------------------------------------------------------- whole files, written or deleted
 
 
@@ -172,14 +151,6 @@ def test_what_may_be_an_excerpt_has_to_keep_most(text: str, written: bool) -> No
 
 
 @pytest.mark.parametrize(
-    "ops", [(Write("b\n"), Replace("a\n", "c\n")), (Write("b\n"), Write("c\n"))]
-)
-def test_a_written_file_is_not_changed_besides(ops: tuple[Op, ...]) -> None:
-    assert result("a\n", *ops) == "conflict.overlap"
-    assert result("a\n", *ops[::-1]) == "conflict.overlap"
-
-
-@pytest.mark.parametrize(
     ("before", "old", "code"),
     [
         ("a\nb\n", "a\nb\n", None), ("a\r\nb", "a\nb\n", None), ("a\nb\n", "a\n", "match.none"),
@@ -191,14 +162,6 @@ def test_a_deletion_may_quote_the_file(before: str, old: str, code: str | None) 
     done = planned(before, ops_of(DeleteFile(old)))
     assert told(done) == ([code] if code else [])
     assert [change.after for change in done.changes] == ([] if code else [None])
-
-
-@pytest.mark.parametrize(
-    ("op", "blind"),
-    [(DeleteFile(), True), (DeleteFile("a\n"), False), (Write("b\n"), True)],
-)
-def test_who_quotes_nothing_is_blind(op: Op, blind: bool) -> None:
-    assert planned("a\n", ops_of(op)).blind == (("f.txt",) if blind else ())
 
 
 # -------------------------------- what parsed before has to parse afterwards
@@ -255,14 +218,6 @@ def test_refused(path: str, before: bytes | None, after: bytes, line: int) -> No
     assert problem.excerpt is not None
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python reads it")
-def test_a_later_f_string_is_in_doubt() -> None:
-    for before in (None, b"x = 1\n"):
-        problem = unparsable(FileChange("a.py", before, b"x = f'{a['b']}'\n"))
-        assert problem is not None
-        assert (problem.code, problem.severity) == ("result.syntax", "warning"), problem.message
-
-
 NEVER = {
     "Python 2": "try:\n    x()\nexcept ValueError, e:\n    pass\n",
     "a print": 'print "x"\n',
@@ -270,10 +225,3 @@ NEVER = {
     "an open field": "print(f'{x)\n",
     "behind one": "type A = int\nx = = 1\n",
 }
-
-
-@pytest.mark.parametrize("text", NEVER.values(), ids=NEVER)
-def test_what_no_python_reads_is_refused(text: str) -> None:
-    problem = unparsable(FileChange("a.py", None, text.encode()))
-    assert problem is not None
-    assert problem.severity == "error", problem.message

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from patchq.core.model.ops import Anchored
-from patchq.core.resolve.anchors import ranked
 from tests.helpers.command import patchq
-from tests.helpers.trees import PATH, batch, planned, result
+from tests.helpers.trees import PATH, result
 
 CODE = """\
 import os
@@ -93,12 +92,6 @@ def test_what_it_makes(path: str, before: str, op: Anchored, after: str) -> None
     assert result(before, op, path=path) == after
 
 
-def test_an_anchor_that_only_its_line_tells_from_others_is_blind() -> None:
-    by_line = anchored("delete", LINE, selected="a", line=2)
-    assert planned("a\na\n", batch(by_line)).blind == (PATH,)
-    assert planned("b\na\n", batch(by_line)).blind == ()
-
-
 # ---------------------------------------------------------------- anchor candidates
 
 
@@ -118,22 +111,6 @@ class Login:
     def forget(self, name):
         user = self.users.get(name)
 """
-
-
-def test_python_gives_definitions_imports_decorators_and_lines() -> None:
-    found = {(c.type, c.name, c.lineno, c.end_lineno) for c in ranked("a.py", SOURCE)}
-    assert {
-        ("import_statement", "import os", 1, 1),
-        ("import_statement", "from a import b", 2, 4),
-        ("decorator", "decorated(1)", 7, 7),
-        ("class_definition", "Login", 8, 14),
-        ("function_definition", "check", 9, 11),
-        ("line_pattern", None, 11, 11),
-    } <= found
-
-
-def test_a_file_that_does_not_parse_gives_lines() -> None:
-    assert {c.type for c in ranked("a.py", "def broken(:\n    x\n")} == {"line_pattern"}
 
 
 def test_the_command_prints_them_as_json(tmp_path: Path) -> None:

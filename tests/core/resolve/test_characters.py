@@ -200,9 +200,3 @@ def test_a_damaged_edit_lands_in_a_place_that_it_quotes_or_is_refused(
         )
         assert {line for line in told if line.strip() != "fresh()"} <= {*lines, ""}
         assert got.count("\r\n") == (got.count("\n") if end == "\r\n" else 0)
-
-
-def test_thousands_of_calls_in_a_long_file() -> None:
-    text = "".join(f"line {i} “x”\r\n" for i in range(20_000))
-    ops = [ReplaceText(f"line {i} “x”\n", f"l {i}\n") for i in range(0, 20_000, 40)]
-    assert result(text, *ops).count("l ") == 500

@@ -11,7 +11,7 @@ from patchq.core.model.ops import InsertAt, Op, PatchHunk
 from patchq.core.resolve import hunks
 from patchq.core.resolve.ladder import Found, Missed, replaced
 from patchq.core.text.lines import Text
-from tests.helpers.trees import batch, planned, result
+from tests.helpers.trees import result
 
 TWICE = "class A\n  x\nclass B\n  x\n"
 
@@ -51,11 +51,6 @@ TWICE = "class A\n  x\nclass B\n  x\n"
 )  # fmt: skip
 def test_what_a_hunk_makes(before: str, op: Op, after: str) -> None:
     assert result(before, op) == after
-
-
-def test_an_insertion_by_number_is_blind() -> None:
-    assert planned("a\n", batch(InsertAt(1, "x\n"))).blind == ("f.txt",)
-    assert planned("a\n", batch(PatchHunk("a\n", "b\n"))).blind == ()
 
 
 def chunks(dice: random.Random) -> list[PatchHunk]:

@@ -13,22 +13,11 @@ from patchq.core.model.ops import (
     Occurrences,
     Op,
     PatchHunk,
-    Replace,
     ReplaceText,
 )
-from patchq.core.model.values import Edit, Problem
-from patchq.core.resolve import refusals
-from patchq.core.resolve.ladder import Missed
-from patchq.core.resolve.levels import LEVELS
-from patchq.core.resolve.nearest import Effort
-from patchq.core.resolve.places import LineRange
-from patchq.core.resolve.refusals import Scene
-from patchq.core.text.lines import Text
+from patchq.core.model.values import Problem
 from tests.helpers.trees import PATH, edits, planned, told, written
 from tests.helpers.trees import batch as ops_of
-
-PLACES = LineRange(2, 3, [b"a"], [b"b"]), LineRange(4, 5, [b"a"], [b"b"])
-ANCHORED = Anchored("replace", "line_pattern", "a", None, "b\n")
 
 FILE = """\
 import os
@@ -80,12 +69,6 @@ def test_cause(old: str, new: str, files: dict[str, str], cause: str) -> None:
     assert found.hint
 
 
-def test_the_other_file_is_named() -> None:
-    found = problem("def other():\n", files={"lib/g.txt": "def other():\n"})
-    assert "lib/g.txt" in found.message
-    assert found.hint == "name lib/g.txt as the path"
-
-
 def test_the_nearest_place_and_the_first_difference_are_shown() -> None:
     found = problem(
         "  def check(self, name):\n      if name of self.users:\n          return True\n"
@@ -97,21 +80,6 @@ def test_the_nearest_place_and_the_first_difference_are_shown() -> None:
     assert found.excerpt is not None
     first, lines = found.excerpt
     assert (first, lines[3]) == (1, "    def check(self, name):")
-
-
-@pytest.mark.parametrize(
-    ("before", "old", "told"),
-    [
-        ("\ta = 1\n", "\ta  = 1\n", ("`→a··=·1`", "`→a·=·1`")),
-        ("a\u00a0= 1 # x\n", "a\u00a0= 2 # x\n", ("`a\u00a0= 2 # x`",)),
-        ("one line\nsecond\n", "one line\n\nthird\n", ("an empty line", "`second`")),
-        ("only line\n", "only line\nand more\n", ("file ends", "`and more`")),
-    ],
-    ids=["all blanks where nothing else differs", "not otherwise", "an empty line", "the end"],
-)
-def test_blanks_are_visible(before: str, old: str, told: tuple[str, ...]) -> None:
-    (found,) = planned(before, edits((old, "x\n"))).problems
-    assert all(part in found.message for part in told), found.message
 
 
 def test_candidates_have_line_symbol_text_and_disambiguator() -> None:
@@ -157,30 +125,6 @@ def test_a_disambiguator_in_front_of_both_halves_makes_the_edit_certain(slip: st
             assert after[at].strip() == "NEW"
             assert [*after[:at], *after[at + 1 :]] == [*lines[:at], *lines[at + len(quote) :], ""]
     assert certain > 40
-
-
-@pytest.mark.parametrize(
-    ("op", "missed", "code", "line"),
-    [
-        (Replace("a\n", "b\n"), Missed("none"), "match.none", None),
-        (Replace("a\n", "b\n"), Missed("ambiguous", places=PLACES), "match.ambiguous", 3),
-        (Replace("a\n", "b\n"), Missed("unwritable", places=PLACES), "match.none", 3),
-        (ReplaceText("a", "b", 2, True), Missed("count", detail="3"), "match.count", None),
-        (Occurrences("a", "b", (9,)), Missed("count", detail="3"), "match.none", None),
-        (ANCHORED, Missed("invented"), "anchor.invented", None),
-        (ANCHORED, Missed("unwritable", detail="why"), "anchor.ambiguous", None),
-    ],
-)
-def test_an_edit_that_is_not_looked_into_keeps_its_code_and_line(
-    op: Op, missed: Missed, code: str, line: int | None
-) -> None:
-    edit = Edit("7", "search_replace", (12, 20), PATH, op)
-    scene = Scene(PATH, Text(b"x\ny\na\nz\na\n"), LEVELS, Effort(0))
-    found = refusals.problem(edit, scene, missed)
-    assert (found.code, found.line) == (code, line)
-    assert "edit 7, at line 12 of the response" in found.message
-    assert "was not looked into" in found.message
-    assert ("it may mean lines 3, 5" in found.message) == (missed.why == "ambiguous")
 
 
 def test_what_diagnosis_may_cost_has_a_bound() -> None:

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 
 from patchq.core.model.ops import Replace
 from patchq.core.resolve import places
-from patchq.core.resolve.ladder import Found, Missed, Rewrite, present, resolve
+from patchq.core.resolve.ladder import Found, Missed, present, resolve
 from patchq.core.resolve.levels import (
     LEVELS,
     Lines,
-    Unwritable,
 )
 from patchq.core.text.lines import BOM, Text
 from tests.helpers.trees import RULES, edits, planned, written
@@ -99,20 +98,6 @@ def test_uncertain_is_refused(before: str, old: str, new: str) -> None:
     assert plan.problems[0].code in ("match.none", "match.ambiguous")
 
 
-@pytest.mark.parametrize(
-    ("levels", "refused"),
-    [
-        (("exact",), True),
-        (("exact", "line_endings", "indentation"), True),
-        (("exact", "trailing_whitespace"), True),
-        (("exact", "trailing_whitespace", "indentation"), False),
-    ],
-)
-def test_only_what_is_enabled_is_ignored(levels: tuple[str, ...], refused: bool) -> None:
-    result = written("  a\r\n  b \r\n", ("a\nb\n", "a\nc\n"), rules=replace(RULES, levels=levels))
-    assert result == (None if refused else b"  a\r\n  c\r\n")
-
-
 # ------------------------------------------------------------ already there
 
 
@@ -152,16 +137,6 @@ def test_halves_that_a_rung_cannot_tell_apart_are_refused() -> None:
     result = resolve(Text(b"  a\n"), Replace("a\n", "    a\n"), LEVELS)
     assert isinstance(result, Missed)
     assert result.why == "unwritable"
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("y\n", "if x:\n    y\n"), ("a\nb\n", "a\nx\nb\n"), ("x\n", "x\nx\n"), ("y\n", "  y\n")],
-)
-def test_a_second_delivery_changes_nothing(old: str, new: str) -> None:
-    first = written(f"0\n{old}1\n", (old, new))
-    assert first == f"0\n{new}1\n".encode()
-    assert written(first, (old, new)) == first
 
 
 # ---------------------------------------------------------------- what is written
@@ -210,14 +185,6 @@ def test_what_is_written(
 ) -> None:
     wanted = after.encode() if isinstance(after, str) else after
     assert written(before, (old, new)) == wanted
-
-
-def test_typography_that_the_file_has_plain_is_not_written() -> None:
-    text = Text(b"it's\n")
-    with pytest.raises(Unwritable, match="typographic"):
-        Rewrite(["it’s".encode()], ["it’s new".encode()]).at(text, 0)
-    (hunk,) = Rewrite([b"it's"], ["“new”".encode()]).at(text, 0)
-    assert hunk.new == "“new”\n".encode()
 
 
 # -------------------------------- quotes that leave lines out with `...`

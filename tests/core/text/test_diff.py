@@ -14,7 +14,6 @@ from patchq.core.model.values import FileChange
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.unified import unified
 from patchq.gate.report.document import size
-from tests.helpers.effort import effort
 from tests.helpers.gitrepo import git
 
 # ---------------------------------------------------------------- line_diff
@@ -58,20 +57,6 @@ NUMBERED = [b"line %d" % i for i in range(50_000)]
 def _random_lines(count: int, kinds: int) -> list[bytes]:
     luck = random.Random(count)
     return [b"%d" % luck.randrange(kinds) for _ in range(count)]
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        (NUMBERED, [*NUMBERED[:40_000], b"x", *NUMBERED[40_001:]]),
-        (NUMBERED, NUMBERED[::-1]),
-        (NUMBERED, [line + b"." for line in NUMBERED]),
-        (_random_lines(3000, 3), _random_lines(2900, 3)),
-        ([b"a", b"b"] * 1500, [b"b", b"b", b"a"] * 1000),
-    ],
-)  # fmt: skip
-def test_large_diffs_are_bounded(a: list[bytes], b: list[bytes]) -> None:
-    assert effort(lambda: common_lines(a, b)) < 20 * (len(a) + len(b))
 
 
 def test_unique_lines_hold_a_diff_together_that_is_too_large_to_be_exact() -> None:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from patchq.core.text import jsonish, quote, yamlio
 from patchq.core.text.jsonish import JsonError, parse
-from patchq.core.text.yamlio import Mapping, Scalar, YamlError
+from patchq.core.text.yamlio import YamlError
 from tests.helpers.plain_yaml import plain
 
 
@@ -30,27 +24,6 @@ def test_error_has_its_place(text: str, line: int, column: int, cut: bool) -> No
     with pytest.raises(JsonError) as caught:
         parse(text)
     assert (caught.value.line, caught.value.column, caught.value.cut) == (line, column, cut)
-
-
-@given(
-    st.recursive(
-        st.one_of(st.none(), st.booleans(), st.integers(), st.text()),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    )
-)
-def test_json_is_read_as_it_is(value: Any) -> None:
-    with suppress(UnicodeEncodeError):
-        json.dumps(value, ensure_ascii=False).encode()
-        assert parse(json.dumps(value)).plain() == value
-        assert parse(json.dumps(value, indent=1, ensure_ascii=False)).plain() == value
-
-
-@given(st.text(alphabet='{}[]",:1ae\\/*-.\n tru'))
-def test_every_text_is_read_or_refused(text: str) -> None:
-    node = None
-    with suppress(JsonError):
-        node = parse(text)
-    assert node is None or 1 <= node.line <= node.last <= text.count("\n") + 1
 
 
 # -------------------------------- a value that is put into a json text takes no other byte
@@ -107,38 +80,6 @@ def test_a_text_without_a_place_for_it(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("true", True), ("FALSE", False), ("null", None), ("~", None), ("12", 12), ("-3", -3),
-        ("1.5", 1.5), ("1e3", 1000.0), ("'true'", "true"), ('"12"', "12"), ('""', ""),
-        # what YAML 1.1 would make something else of
-        *((text, text) for text in ("on", "yes", "No", "007", "0x1f", "1_000", "1:30",
-                                    "2024-01-01", "1e999", ".inf", "9" * 100_000)),
-    ],
-    ids=lambda v: repr(v)[:20],
-)  # fmt: skip
-def test_scalar_means_what_is_written(text: str, value: object) -> None:
-    node = yamlio.parse(f"key: {text}\n")
-    assert isinstance(node, Mapping)
-    scalar = node.entries[0][1]
-    assert isinstance(scalar, Scalar)
-    assert (scalar.value, type(scalar.value)) == (value, type(value))
-    assert scalar.text == text.strip("'\"")
-
-
-def test_nodes_know_their_places() -> None:
-    node = yamlio.parse("a: 1\nb:\n  - x\n  - {c: d}\n", first_line=10)
-    assert isinstance(node, Mapping)
-    items = node.entries[1][1]
-    assert isinstance(items, yamlio.Sequence)
-    inner = items.items[1]
-    assert isinstance(inner, Mapping)
-    assert (inner.line, inner.column) == (13, 5)
-    assert [(k.line, k.column) for k, _ in inner.entries] == [(13, 6)]
-    assert plain(node) == {"a": 1, "b": ["x", {"c": "d"}]}
-
-
-@pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
         ("a: b: c", 1, 5, "mapping values"), ("a: 'x\n", 2, 1, "unexpected end"),
@@ -184,17 +125,6 @@ def test_hidden_characters_are_written_out(text: str, expected: str) -> None:
     assert quote.visible(text, keep=text) == text
     kept = expected.replace("\\t", "\t").replace("\\n", "\n")
     assert quote.visible(f"a\n{text}\tb", keep="\n\t") == f"a\n{kept}\tb"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a", "`a`"), ("", "`  `"), ("`a``", "``` `a`` ```"), ("a\nb", "`a\\nb`"),
-        ("x" * 300, f"`{'x' * 200} …`"),
-    ],
-)  # fmt: skip
-def test_code_spans(text: str, expected: str) -> None:
-    assert quote.inline(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "a", "```", "a\n~~~\n", "`" * 50])

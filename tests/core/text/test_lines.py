@@ -54,10 +54,6 @@ def test_every_search_finds_what_a_naive_one_finds(
         assert list(View(lines).find(quote)) == expected
 
 
-def test_overlapping_runs_are_all_found() -> None:
-    assert list(View([b"x"] * 200).find([b"x"] * 50)) == list(range(151))
-
-
 # ---------------------------------------------------------------- every place of a run
 
 
@@ -85,27 +81,6 @@ def test_every_place_is_found(data: st.DataObject, letters: bytes) -> None:
     assert list(find(hay, needle)) == wanted
     assert list(runs(hay, needle)) == wanted
     assert list(searched(hay).find(needle)) == wanted
-
-
-LONG = b"".join(b"    value_%d = compute(%d)\n" % (i, i % 97) for i in range(3000))
-
-
-@pytest.mark.parametrize(
-    "needle",
-    [
-        LONG[:9], LONG[-11:], LONG[-7:], LONG[4090:4103], LONG[4095:4600], LONG[8185:8200],
-        b"compute(5)", b"value_2999 =", b"no such text", LONG[3:], LONG + b"x", b"= c",
-    ],
-    ids=range(12),
-)  # fmt: skip
-def test_chunks_hide_nothing(needle: bytes) -> None:
-    haystack = searched(LONG)
-    assert list(haystack.find(needle)) == list(Haystack(LONG).find(needle))
-    wanted, at = [], LONG.find(needle)
-    while at >= 0:
-        wanted.append(at)
-        at = LONG.find(needle, at + 1)
-    assert list(haystack.find(needle)) == wanted
 
 
 @pytest.mark.parametrize(
