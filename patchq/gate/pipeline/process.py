@@ -54,6 +54,7 @@ from patchq.gate.pipeline.progress import (
     crashed,
     decide,
     milliseconds,
+    refused,
 )
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips, with_left_out
 from patchq.gate.queue import Claim
@@ -120,8 +121,8 @@ def open_envelope(response: Response) -> Response:
     that is a warning.
     """
     claim, retries, problem = response.claim, response.choice.retries, response.claim.problem
-    refused = problem is not None and problem.severity == "error"
-    opened = (problem,) if problem and refused else open_response(claim.data)
+    wrong = (problem,) if problem and problem.severity == "error" else None
+    opened = wrong or open_response(claim.data)
     if isinstance(opened, Envelope):
         header = replace(opened.header, retries=retries) if retries else opened.header
         response = replace(response, envelope=replace(opened, header=header))
@@ -186,9 +187,12 @@ def choose_target(response: Response, tips: Tips) -> Response:
         raise EndedEarly("held", busy, target=branch)
     tip = tips.of(branch)
     if tip is None:
-        what = f"there is no branch {branch!r} in this repository"
-        hint = "name a branch that exists, or leave `target` out"
-        raise EndedEarly("rejected", Problem("frontmatter.target", what, hint), target=branch)
+        raise refused(
+            "frontmatter.target",
+            f"there is no branch {branch!r} in this repository",
+            "name a branch that exists, or leave `target` out",
+            target=branch,
+        )
     return replace(response, target=branch, tip=tip)
 
 
@@ -211,12 +215,11 @@ def choose_base(response: Response) -> Base:
     shared = session.branches.tip(declared) if session.branches.remote else None
     if commit := shared or session.repo.resolve_commit(declared):
         return Base(commit, "declared")
-    problem = Problem(
+    raise refused(
         "frontmatter.base",
         f"there is no commit {declared!r} in this repository",
         "give the id of the commit that you read the files from, in full, or leave `base` out",
     )
-    raise EndedEarly("rejected", problem)
 
 
 def not_a_target(target: str, allowed: Sequence[str]) -> Problem | None:
@@ -263,13 +266,17 @@ def parse(response: Response, base: Base) -> Parsed:
         raise EndedEarly("rejected", *parsed.problems)
     response.warnings.extend(parsed.problems)
     if not parsed.edits:
-        hint = "send every change as a SEARCH/REPLACE block"
-        none = Problem("response.no_edits", "the response holds no edit", hint)
-        raise EndedEarly("rejected", none)
+        raise refused(
+            "response.no_edits",
+            "the response holds no edit",
+            "send every change as a SEARCH/REPLACE block",
+        )
     if (count := len(parsed.edits)) > (most := session.config.limits.edits):
-        message = f"{count} edits are more than `limits.edits` ({most})"
-        hint = "send the changes in several responses"
-        raise EndedEarly("rejected", Problem("response.too_large", message, hint))
+        raise refused(
+            "response.too_large",
+            f"{count} edits are more than `limits.edits` ({most})",
+            "send the changes in several responses",
+        )
     if candidates := response.claim.generation.candidates:
         # The anchors that its prompt offered count, whatever an edit says of them.
         parsed = replace(

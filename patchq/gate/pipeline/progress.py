@@ -227,6 +227,11 @@ class EndedEarly(Exception):
         self.state, self.problems, self.known = state, problems, known
 
 
+def refused(code: str, message: str, hint: str, **known: Any) -> EndedEarly:
+    """Return the end of a response by an error of its own."""
+    return EndedEarly("rejected", Problem(code, message, hint), **known)
+
+
 def decide(
     response: Response, base: Base | None, parsed: Parsed | None, resolved: Resolved | None
 ) -> Decision:
