@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
-import sys
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
 
 import pytest
 
 from patchq.llm.corrections import NEW, OLD
 from tests.helpers.chat_server import ChatServer, Reply, serving
-from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.ending import running
+from tests.helpers.command import block, patchq
 from tests.helpers.gitrepo import git, make_repo, write_config
 
 KEY = "sk-very-secret-0123456789"
@@ -109,20 +105,3 @@ def test_unescaping_by_program_says_so(repo: Path) -> None:
     ]
     body = git("log", "-1", "--format=%b", "patchq/response", cwd=repo)
     assert "The old text of edit 1 was corrected by the program." in body
-
-
-def test_stopped_daemon_waits_for_no_model(repo: Path) -> None:
-    with serving([Reply(slow=True)]) as server:
-        configure(repo, server)
-        patchq("init", cwd=repo)
-        drop(repo / ".patchq", {"fix.md": RESPONSE})
-        words = [sys.executable, "-m", "patchq", "watch"]
-        with running(words, cwd=repo, stdout=DEVNULL, stderr=PIPE) as daemon:
-            assert server.asked.wait(60)
-            daemon.send_signal(signal.SIGTERM)
-            said = daemon.communicate(timeout=60)[1]
-    assert daemon.returncode == 0
-    told = report(repo / ".patchq", "fix")
-    assert told["state"] == "rejected"
-    assert [problem["code"] for problem in told["problems"]] == ["llm.timeout", "match.none"]
-    assert KEY.encode() not in said

@@ -52,27 +52,6 @@ def test_the_collision_names_who_changed_these_lines(repo: Path) -> None:
     assert f"---\nretries: second\nbase: {tip}\n---\n" in page
 
 
-def test_what_cannot_be_accepted_any_more_says_how_to_send_it_again(repo: Path) -> None:
-    git("config", "patchq.target", "trunk", cwd=repo)
-    config = "version: 1\nmode: review\ntarget: trunk\n"
-    commit_on_trunk(repo, {".patchq.yaml": config}, "Have changes reviewed")
-    assert give(repo, "waits", IX)["state"] == "proposed"
-    tip = commit_on_trunk(repo, {"a.txt": LINES.replace("line 9\n", "nine\n")}, "Change it")
-    words = patchq("accept", "waits", cwd=repo, code=1).err
-    assert f"send the change with `retries: waits` and `base: {tip[:12]}`" in words
-
-
-def test_a_base_is_inferred_from_lines_that_are_gone(repo: Path) -> None:
-    old = git("rev-parse", "trunk", cwd=repo)
-    commit_on_trunk(repo, {"a.txt": LINES.replace("line 12\n", "line XII\n")}, "Later")
-    quote = "line 10\nline 11\nline 12\n"
-    told = give(repo, "r", block("a.txt", quote, quote.replace("line 10\n", "line X\n")))
-    assert (told["state"], told["base"]) == ("applied", {"commit": old, "how": "inferred"})
-    text = git("show", "trunk:a.txt", cwd=repo) + "\n"
-    assert text == LINES.replace("line 12\n", "line XII\n").replace("line 10\n", "line X\n")
-    assert f"Patchq-Base: {old}" in git("log", "-1", "--format=%B", "trunk", cwd=repo)
-
-
 WRAPPED = """--- a/a.txt
 +++ b/a.txt
 @@ -9,2 +9,3 @@
@@ -115,20 +94,6 @@ def test_the_same_change_by_a_person_is_named(repo: Path) -> None:
     made = commit_on_trunk(repo, {"a.txt": LINES.replace("line 9\n", "line 9\n}\n")}, "By hand")
     told = give(repo, "r", f"---\nbase: {base}\n---\n{WRAPPED}")
     assert (told["state"], told["duplicate_of"]) == ("duplicate", made)
-
-
-def test_a_branch_that_is_merged_with_another_line_of_history(repo: Path) -> None:
-    """The collision is found behind a merge commit, too."""
-    base = git("rev-parse", "trunk", cwd=repo)
-    git("checkout", "-q", "-b", "side", base, cwd=repo)
-    side = commit_files(repo, {"a.txt": LINES.replace("line 9\n", "line nine\n")}, "Side")
-    git("checkout", "-q", "trunk", cwd=repo)
-    commit_files(repo, {"b.txt": "c\n"}, "Trunk")
-    git("merge", "-q", "--no-ff", "-m", "Merge", "side", cwd=repo)
-    git("checkout", "-q", "main", cwd=repo)
-    text = f"---\nbase: {base}\n---\n{IX}"
-    (problem,) = give(repo, "r", text, code=1)["problems"]
-    assert (problem["code"], problem["conflicts_with"]["commit"]) == ("conflict.base", side)
 
 
 def test_a_whole_file_for_one_that_was_just_renamed_is_proposed(repo: Path) -> None:

@@ -40,7 +40,6 @@ REPLACE WITH:
 """
 MISSED = DIFF.replace("'hello ' + name", "'hullo ' + nam")
 ASKED = "files: [a.py]\ntask: Use an f-string\n"
-UNREADABLE = "FILE: a.py\n\n### CHANGE 1: x\nFIND:\n```python\n    return 'hello ' + name\n```\n"
 
 
 class Place:
@@ -170,10 +169,6 @@ BAD = {
     "secret": ("files: [.env]\ntask: x\n", "path.denied"),
     "test": ("files: [a.py]\ntask: x\ntests: [b.py]\n", "path.not_found"),
     "retries": ("retries: nothing\n", "frontmatter.value"),
-    "secret reference": (
-        f"files: [a.py]\ntask: x\nreference: ghp_{'a1B2c3D4e5F6' * 3}\n",
-        "frontmatter.value",
-    ),
 }
 
 
@@ -273,16 +268,6 @@ def test_a_response_that_holds_a_secret_is_sent_to_nobody(tmp_path: Path) -> Non
         told = at.request("retries: x\n")
         assert (codes(told), at.server.requests) == (["frontmatter.value"], [])
         assert "holds a secret" in told["problems"][0]["message"]
-
-
-def test_a_request_is_submitted(tmp_path: Path) -> None:
-    with place(tmp_path, WHOLE) as at:
-        (tmp_path / "fix.request.yaml").write_text(ASKED)
-        ids = [patchq("submit", "fix.request.yaml", cwd=at.root).out for _ in range(2)]
-        assert ids[0] == "fix\n"
-        patchq("submit", "fix.request.yaml", "--wait", cwd=at.root, code=2)
-        patchq("run", cwd=at.root)
-        assert {report(at.queue, id.strip())["state"] for id in ids} == {"applied", "duplicate"}
 
 
 # ---------------------------------------------------------------- crashes and company

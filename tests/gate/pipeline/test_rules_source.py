@@ -371,16 +371,3 @@ def test_a_daemon_follows_the_home_branch(tmp_path: Path) -> None:
 
     daemon(repo, work)
     assert "main:.patchq.yaml:1:7" in patchq("run", cwd=repo, code=2).err
-
-
-def test_a_link_on_a_checked_out_branch_stops_nothing(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
-    patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").unlink()
-    git("checkout", "-q", "-b", "agent/x", cwd=repo)
-    (repo / ".patchq.yaml").symlink_to("a.txt")
-    commit_files(repo, {})
-    drop(repo / ".patchq", {"x.md": RESPONSE})
-    patchq("run", cwd=repo)
-    assert report(repo / ".patchq", "x")["state"] == "proposed"
-    assert "this branch has other rules; those of main count" in patchq("status", cwd=repo).out

@@ -11,7 +11,6 @@ from tests.helpers.deciding import Bench, Row, check
 
 A = {"a.txt": "one\ntwo\nthree\n"}
 CUT = {"a.txt": "one\nthree\n"}
-LITERAL = {"a.txt": "one\n\nthree\n"}
 
 
 def _messages(*calls: tuple[str, dict[str, Any]]) -> str:
@@ -22,10 +21,6 @@ def _messages(*calls: tuple[str, dict[str, Any]]) -> str:
     return json.dumps(
         {"type": "message", "role": "assistant", "content": content, "stop_reason": "tool_use"}
     )
-
-
-def _bare(*calls: tuple[str, dict[str, Any]]) -> str:
-    return "".join(json.dumps(words) + "\n" for _, words in calls)
 
 
 def _edit(old: str, new: str = "", **more: Any) -> dict[str, Any]:
@@ -46,11 +41,8 @@ def _rows(
 DELETIONS = [
     *_rows("Edit", A, [("Edit", _edit("two"))], after=CUT),
     *_rows("MultiEdit", A, [("MultiEdit", _multi(("two", "")))], after=CUT),
-    *_rows("several lines", A, [("Edit", _edit("one\ntwo"))], after={"a.txt": "three\n"}),
     *_rows("every one", {"a.txt": "x\ny\nx\n"}, [("Edit", _edit("x", replace_all=True))],
            after={"a.txt": "y\n"}),
-    *_rows("a part of a line", A, [("Edit", _edit("wo"))], after={"a.txt": "one\nt\nthree\n"}),
-    *_rows("another tool", A, [("replace", _edit("two"))], after=LITERAL),
 ]  # fmt: skip
 
 

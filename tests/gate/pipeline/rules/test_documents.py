@@ -40,16 +40,9 @@ PY = "def f():\n    return 1\n"
 # ---------------------------------------------------------------- answers without an edit
 
 TALK = {
-    "an explanation": "The function `run` in `src/app.py` strips the name:\n\n```python\n"
-    "value = name.strip()\n```\n\nThen it returns it.\n",
-    "usage under a path line": "src/app.py\n```python\nfrom src.app import run\nrun('x')\n```\n",
-    "a tree": "The layout is:\n\n```\n├── src/app.py\n└── src/util.js\n```\n",
     "a placeholder": "path/to/file.py\n```python\nx = 1\n```\n",
-    "a root twin": "app.py\n```python\nprint('hello')\n```\n",
     "a file in another case": "SRC/App.py\n```python\nprint('hello')\n```\n",
     "an elision under a new path": "src/new.py\n```python\n# ... existing code ...\n```\n",
-    "a list of files": "Please add these files to the chat:\n\n1. `src/app.py`\n2. `src/util.js`\n",
-    "thinking about a file": "<think>\nsrc/app.py\n```python\nx = 1\n```\n</think>\nNo change.\n",
 }
 
 
@@ -69,18 +62,13 @@ def page(edits: str) -> str:
 
 
 CALL = '{"path": "src/app.py", "old_str": "pass", "new_str": "return 0"}\n'
-V4A = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-    pass\n+    return 0\n*** End Patch\n"
-DIFF = (
-    "--- a/src/app.py\n+++ b/src/app.py\n@@ -9,2 +9,2 @@\n def stop():\n-    pass\n+    return 0\n"
-)
-PAIR = "FILE: src/app.py\n\nFIND:\n```\n    pass\n```\nREPLACE WITH:\n```\n    return 0\n```\n"
 WHOLE = f"```python:src/app.py\n{NEW_APP}```\n"
-FORMS = {"block": EDIT, "call": CALL, "v4a": V4A, "diff": DIFF, "pair": PAIR, "whole": WHOLE}
 
 HOWS = {
     "colon": "`````markdown:docs/how.md\n{}`````\n",
     "FILE": "FILE: docs/how.md\n`````md\n{}`````\n",
 }
+FORMS = {"block": EDIT, "call": CALL}
 DOCUMENTS = [
     Row(f"{form}, {how}", BASE, text.format(page(edits)), {"docs/how.md": page(edits)})
     for form, edits in FORMS.items()
@@ -104,14 +92,12 @@ SHOWN = [
 FILES = [
     Row("colon, new", BASE, f"```python:src/new.py\n{PY}```\n", {"src/new.py": PY}),
     Row("colon, replaced", BASE, WHOLE, DONE),
-    Row("FILE, replaced", BASE, f"FILE: src/app.py\n```python\n{NEW_APP}```\n", DONE),
     Row("path line, replaced", BASE, f"src/app.py\n```python\n{NEW_APP}```\n", DONE),
     Row("whole_files", BASE, "---\nwhole_files: true\n---\nsrc/util.js\n```js\nlet b\n```\n", {"src/util.js": "let b\n"}),
     *(Row(f"no form: {name}", BASE, f"{above}\n```python{info}\n{PY}```\n", codes=("response.no_edits",)) for name, above, info in (
         ("a heading", "### src/new.py", ""), ("bold", "**src/new.py**", ""), ("a list", "1. src/new.py", ""),
         ("a sentence", "Create `src/new.py`:", ""), ("the info", "", " src/new.py"), ("a comment", "So:", "\n# src/new.py"),
     )),
-    Row("an unlikely name", BASE, "os.path\n```html\n<p>\n```\n", {"os.path": "<p>\n"}, warnings=("response.beside",)),
     Row("a new path beside edits", BASE, f"src/new.py\n```py\n{PY}```\n\n{EDIT}", codes=UNREADABLE, says=("may be the new file",)),
     Row("an old path beside edits", BASE, f"src/util.js\n```js\nlet b\n```\n\n{EDIT}", DONE, warnings=("response.beside",)),
     Row("two paths", BASE, f"src/app.py\n```py:src/new.py\n{PY}```\n", codes=UNREADABLE),
@@ -122,14 +108,12 @@ TAUGHT = {
     "a block": EDIT,
     "a file": "FILE: src/new.py\nx = 1\nEND FILE\n",
 }  # fmt: skip
-PAGE = "# How\n\nSome words.\n"
 CLOSED = [
     *(
         Row(f"{what} in a short fence, {how}", BASE, tie.format(f"# How\n\nWrite:\n\n```\n{edit}```\n\nDone.\n"), codes=UNREADABLE)
         for what, edit in TAUGHT.items()
         for how, tie in {"colon": "```md:docs/how.md\n{}```\n", "FILE": "FILE: docs/how.md\n```md\n{}```\n"}.items()
     ),
-    Row("a block right under the end", BASE, f"```md:docs/how.md\n{PAGE}```\n{EDIT}", {"docs/how.md": PAGE, **DONE}),
     *(
         Row(f"{path} stands for another", BASE, f"```py:{path}\nx = 1\n```\n", codes=("path.invalid",))
         for path in ("your/module.py", "path_to_your/app.py", "path-to/app.py", "pfad/zur/app.py", "путь/к/app.py")

@@ -67,15 +67,8 @@ def test_a_prefix_before_a_new_file(bench: Bench, form: Form, prefix: str) -> No
 
 DONE, MADE = {"src/x.py": "two\n"}, {"src/new.py": "new\n"}
 HUNK, NEW_HUNK = "@@ -1 +1 @@\n-one\n+two\n", "@@ -0,0 +1 @@\n+new\n"
-A_DIR = SRC | {"a/y.py": "y\n", "b/src/x.py": "one\n"}
 DIFFS = [
     Row("new", SRC, f"--- /dev/null\n+++ b/src/new.py\n{NEW_HUNK}", MADE),
-    Row(
-        "no prefix",
-        A_DIR,
-        f"diff --git b/src/x.py b/src/x.py\n--- b/src/x.py\n+++ b/src/x.py\n{HUNK}",
-        {"b/src/x.py": "two\n"},
-    ),
     Row("absolute", SRC, f"--- {ROOT}/src/x.py\n+++ {ROOT}/src/x.py\n{HUNK}", DONE),
 ]
 
@@ -91,7 +84,6 @@ UNREADABLE = ("response.unreadable_edit",)
 
 ABOVE = [
     Row("both hold it", AB, f"### src/c.py\n\nIn `src/a.py`:\n\n{BLOCK}", None, UNREADABLE),
-    Row("new file", AB, f"### src/b.py\n\nIn `src/n.py`:\n\n{CREATION}", None, UNREADABLE),
 ]
 
 
@@ -105,13 +97,6 @@ def _block(path: str, old: str = "one\n", new: str = "1\n") -> str:
 BOTH = {"src/a.py": "1\n2\n"}
 SEVERAL = [
     Row("two", AB, _block("./src/a.py") + _block("src\\a.py", "two\n", "2\n"), BOTH),
-    Row(
-        "made and edited",
-        AB,
-        _block("./src/n.py", "", "x\n") + _block("src\\n.py", "x\n", "y\n"),
-        {"src/n.py": "y\n"},
-    ),
-    Row("git's own", AB, _block(f"{ROOT}/.git/config", "", "x\n"), None, ("path.invalid",)),
 ]
 
 

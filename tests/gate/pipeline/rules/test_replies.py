@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from bench.corpus.rewrites.forms import AS_IT_IS, FORMS, Form
@@ -39,27 +37,6 @@ def test_a_missed_quote_is_shown_and_asked_for_in_its_own_form(bench: Bench, for
     assert own.replace("path/to/file.md", "src/a.txt").rstrip() in told
     assert "path/to" not in told
     assert "The quote that was not found:\n\n```\nno such line, at all\n" in told
-
-
-UNREADABLE = {
-    "search_replace": "src/a.txt\n<<<<<<< SEARCH\nline 1 of the text\n>>>>>>> REPLACE\n",
-    "indexed": '{"edits": [{"type": "modification", "file": "src/a.txt", "target": 5}]}',
-    "unified_diff": "```diff\n--- a/src/a.txt\n+++ b/src/a.txt\n@@ -1 +1 @@\nnothing\n```\n",
-}
-
-
-@pytest.mark.parametrize("form", UNREADABLE)
-def test_what_cannot_be_read_is_asked_for_in_its_own_form(bench: Bench, form: str) -> None:
-    told = prompt(bench, UNREADABLE[form])
-    start = FORMATS[form].instructions.split("\n", 1)[0]
-    assert re.search(f"and then write the edits like this:\n\n`{{3,}}\n{re.escape(start)}\n", told)
-    assert "path/to" not in told
-
-
-def test_a_quote_with_a_secret_is_not_shown(bench: Bench) -> None:
-    key = "ghp_" + "a1B2c3D4e5F6" * 3
-    told = prompt(bench, f"src/a.txt\n<<<<<<< SEARCH\n{key}\n=======\ny\n>>>>>>> REPLACE\n")
-    assert key not in told
 
 
 def block(path: str, old: str, new: str) -> str:

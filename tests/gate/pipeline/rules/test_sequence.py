@@ -89,9 +89,6 @@ READINGS = [
           [(lines("top"), lines("TOP")), (lines("end"), lines("top", "x = 1", "end")),
            (lines("top", "x = 1"), lines("top", "x = 2"))],
           lines("TOP", "x = 1", "mid", "top", "x = 2", "end"), CALLS),
-    *rows("the only place left, in calls", lines("a", "x", "a", "y"),
-          [(lines("a", "x"), lines("b", "x")), (lines("a"), lines("c"))],
-          lines("b", "x", "c", "y"), CALLS),
     *rows("between two changes, in text", lines("a", "b", "c"),
           [(lines("a", "b", "c"), lines("A", "b", "C")), (lines("b"), lines("B"))],
           None, TEXT, ("conflict.overlap",)),
@@ -105,10 +102,6 @@ CALLED = [
         {PATH: TEN + "end\n"}, warnings=("base.unknown",), state="proposed"),
     Row("edit after write", {PATH: TEN},
         messages(write(TEN + "end\n"), edit("end\n", "END\n")), {PATH: TEN + "END\n"}),
-    Row("edit of what the write took away", {PATH: TEN},
-        messages(write(TEN[7:]), edit("line 0\n", "zero\n")), None, ("match.none",)),
-    Row("a write that leaves too little", {PATH: TEN},
-        messages(edit("line 1\n", "one\n"), write("line 0\n")), None, ("edit.shrinks",)),
 ]  # fmt: skip
 
 
@@ -168,16 +161,8 @@ WHOLE = [
     *(Row(f"a chain, {name}", FILES, text, {"a.txt": None, "b.txt": ONE, "c.txt": TWO})
       for name, text in {
           "blocks": renamed("b.txt", "c.txt") + renamed("a.txt", "b.txt"),
-          "blocks, the other way": renamed("a.txt", "b.txt") + renamed("b.txt", "c.txt"),
           "v4a": v4a(moved("a.txt", "b.txt"), moved("b.txt", "c.txt")),
           "diff": diff("a.txt", "b.txt") + diff("b.txt", "c.txt"),
-      }.items()),
-    *(Row(f"created at the old name, {name}", FILES, text,
-          {"a.txt": "new\n", "c.txt": ONE}, warnings=("base.unknown",))
-      for name, text in {
-          "blocks": renamed("a.txt", "c.txt") + created("a.txt", "new\n"),
-          "blocks, the other way": created("a.txt", "new\n") + renamed("a.txt", "c.txt"),
-          "v4a": v4a(moved("a.txt", "c.txt"), "*** Add File: a.txt\n+new\n"),
       }.items()),
     Row("renamed onto a deleted file", FILES, renamed("a.txt", "b.txt") + deleted("b.txt"),
         {"a.txt": None, "b.txt": ONE}, warnings=("base.unknown",)),

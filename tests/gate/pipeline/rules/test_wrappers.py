@@ -11,7 +11,6 @@ BLOCK = "<<<<<<< SEARCH\nx = 1\n=======\nx = 3\n>>>>>>> REPLACE\n"
 DONE = {"src/a.py": "x = 3\ny = 2\n"}
 
 NEIGHBOURS = [
-    Row("a fence opened twice", A, f"src/a.py\n```python\n```python\n{BLOCK}```\n", DONE),
     Row("fence of four under its path", A, f"src/a.py\n````python\n{BLOCK}````\n", DONE),
 ]
 
@@ -65,12 +64,6 @@ STAYS = [
         ("a plain thought", "<think>\nHm.\n</think>\n\n{}"),
         ("a draft in a thought", "<thinking>\n{draft}\nNo.\n</thinking>\n\n{}"),
     ),
-    Row(
-        "a new file with a lone tag, under its path",
-        A,
-        "t/new.txt\n```\na\n</think>\n<reasoning>\n```\n",
-        {"t/new.txt": "a\n</think>\n<reasoning>\n"},
-    ),
 ]
 THOUGHTS = in_every_form(
     ("another case", "<Think>\n{draft}\n</Think>\n\n{}"),
@@ -121,18 +114,8 @@ PREFIXED = [
             ("list", "1. I change it:\n\n", "   ", None),
         )
     ),
-    *(
-        Row(f"{name}, {form}", A, f"src/a.py\n{behind(prefix, text, first)}", DONE)
-        for form, text in (("block", BLOCK), ("fence", f"```python\n{BLOCK}```\n"))
-        for name, prefix, first in (("bullet", "  ", "- "),)
-    ),
-    *(
-        Row(f"{name} before each line", A, f"src/a.py\n{behind(prefix, BLOCK)}", DONE)
-        for name, prefix in (
-            ("hash", "# "),
-            ("bullet", "* "),
-        )
-    ),
+    Row("a bullet", A, f"src/a.py\n{behind('  ', BLOCK, '- ')}", DONE),
+    Row("a hash before each line", A, f"src/a.py\n{behind('# ', BLOCK)}", DONE),
     Row(
         "inner indentation and blank lines",
         PYTHON,
@@ -146,7 +129,6 @@ PREFIXED = [
 
 SPARE = BLOCK.replace(">>>>>>>", "=======\n>>>>>>>")
 DIVIDED = [
-    Row("right before the end, in C", {"a.c": "x = 1\n"}, f"a.c\n{SPARE}", {"a.c": "x = 3\n"}),
     Row("in Markdown", {"a.md": "x = 1\n"}, f"a.md\n{SPARE}", None, UNREADABLE),
 ]
 
@@ -182,9 +164,6 @@ def entities(text: str) -> str:
 ESCAPED = [
     Row("entities", TAGGED, entities(HTML), None, UNREADABLE),
     Row("escaped beside edits", TAGGED, f"{SEARCH}\n{entities(HTML)}", None, UNREADABLE),
-    Row("backslashes beside edits", A, SEARCH + "\n" + SEARCH.replace("<", "\\<").replace(
-        ">", "\\>"),
-        None, UNREADABLE),
     *in_every_form(
         ("words about entities", "Use &lt;b&gt; for <b> and \\n for a line's end.\n\n{}"),
         ("words about markers", "It begins with `&lt;&lt;&lt;&lt;&lt;&lt;&lt; SEARCH`.\n\n{}"),
@@ -203,13 +182,6 @@ def cline(path: str, block: str) -> str:
 
 NOTED = [
     Row("a call that holds a block", AB, cline("src/a.py", BLOCK), DONE),
-    Row(
-        "lines that look so, in both halves",
-        {"n.md": ":start_line:1\n-------\nx\n"},
-        "n.md\n<<<<<<< SEARCH\n:start_line:1\n-------\nx\n=======\n:start_line:1\n-------\ny\n"
-        ">>>>>>> REPLACE\n",
-        {"n.md": ":start_line:1\n-------\ny\n"},
-    ),
     *(
         Row(f"a path as {line}", AB, f"{line}\n{text}", DONE)
         for line in ("src/a.py:1", "`src/a.py:1-2`")
