@@ -14,7 +14,7 @@ import pytest
 
 from patchq.gate.queue.postgres.database import migrate
 from tests.helpers import postgres
-from tests.helpers.command import block, drop, patchq, report, seen
+from tests.helpers.command import block, drop, report, seen
 from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import git
 from tests.helpers.machines import Machines
@@ -216,21 +216,6 @@ def stopped(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
-@pytest.mark.parametrize("words", ["apply x.md", "retry x"])
-def test_without_a_feeder_no_command_decides(machines: Machines, words: str) -> None:
-    place = machines.clone("feeder")
-    (place / "x.md").write_text(block("a.txt", "no\n", "2\n"))
-    watch = machines.start("feeder", "watch")
-    machines.start("w1", "worker", "--name", "w1")
-    patchq("submit", "x.md", cwd=place)
-    machines.soon(lambda: states(machines, "x") == ["rejected"])
-    watch.kill()
-    watch.wait(60)
-    assert "patchq watch" in patchq(*words.split(), cwd=place, code=2).err
-    assert [*(place / ".patchq" / "active").iterdir()] == []
-    assert git("log", "--format=%s", "main", cwd=machines.hub) == "Start"
-
-
 def test_a_database_that_dies_in_between_loses_nothing(tmp_path: Path) -> None:
     with postgres.server() as server:
         with psycopg.connect(server.conninfo) as connection:
@@ -252,27 +237,5 @@ def test_a_database_that_dies_in_between_loses_nothing(tmp_path: Path) -> None:
             machines.soon(lambda: everything(machines, ids))
             judged(machines, ids)
             assert "tried again" in machines.log("feeder")
-        finally:
-            machines.close()
-
-
-def test_what_starts_without_a_database_waits_for_it(tmp_path: Path) -> None:
-    with postgres.server() as server:
-        with psycopg.connect(server.conninfo) as connection:
-            migrate(connection)
-        machines = Machines(tmp_path, server.conninfo, FILES, CONFIG)
-        try:
-            server.end(signal.SIGKILL)
-            queue = machines.clone("feeder") / ".patchq"
-            machines.start("feeder", "watch")
-            machines.start("w1", "worker", "--name", "w1")
-            drop(queue, {"x.md": block("a.txt", "two\n", "2\n")})
-            machines.soon(lambda: "it is tried again" in machines.log("feeder"))
-            machines.soon(lambda: "it is tried again" in machines.log("w1"))
-            assert "cannot connect" in patchq("status", cwd=machines.clone("feeder")).out
-            assert [process.poll() for process in machines.running] == [None, None]
-            server.start()
-            machines.soon(lambda: states(machines, "x") == ["applied"])
-            assert machines.log("feeder").count("tried again") == 1
         finally:
             machines.close()

@@ -39,7 +39,6 @@ POINTS = [
     ("patchq.gate.queue.postgres.engine:PostgresQueue.done", "behind"),
 ]
 """Where a worker ends while it takes a batch back."""
-STATE = {"response": "applied", "revert": "reverted"}
 
 
 @pytest.mark.parametrize(
@@ -110,31 +109,25 @@ def test_verdict_of_which_the_database_was_not_told_is_published_once(
         feeder.ends.close()
 
 
-@pytest.mark.parametrize("landing", [pytest.param("response", marks=pytest.mark.slow), "revert"])
 def test_a_remote_that_goes_in_mid_push_is_waited_for(
-    machines: Machines, monkeypatch: pytest.MonkeyPatch, landing: str
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATCHQ_DATABASE", machines.database)
     feeder, hook = machines.clone("feeder"), machines.hub / "hooks" / "pre-receive"
     gone = machines.hub.with_name("gone.git")
     machines.start("feeder", "watch")
     worker = machines.start("w1", "worker", "--name", "w1")
-    if landing == "revert":
-        drop(feeder / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
-        machines.soon(lambda: states(machines, "x") == ["applied"])
+    drop(feeder / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "x") == ["applied"])
     hook.write_text(f"#!/bin/sh\nmv {machines.hub} {gone}\nkill -9 $PPID\n")
     hook.chmod(0o755)
     with (feeder / "said").open("wb") as said:
-        if landing == "revert":
-            words = [sys.executable, "-m", "patchq", "revert", "x"]
-            asks = subprocess.Popen(words, cwd=feeder, stdout=said, stderr=said)
-        else:
-            drop(feeder / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
+        words = [sys.executable, "-m", "patchq", "revert", "x"]
+        asks = subprocess.Popen(words, cwd=feeder, stdout=said, stderr=said)
         machines.soon(lambda: "it is unknown if" in machines.log("w1"))
         (gone / "hooks" / "pre-receive").unlink()
         gone.rename(machines.hub)
-        if landing == "revert":
-            assert asks.wait(60) == 0, (feeder / "said").read_text() + machines.log("w1")
-    machines.soon(lambda: states(machines, "x") == [STATE[landing]])
-    assert landed(machines) == ["x", "revert-x"][: 1 + (landing == "revert")]
+        assert asks.wait(60) == 0, (feeder / "said").read_text() + machines.log("w1")
+    machines.soon(lambda: states(machines, "x") == ["reverted"])
+    assert landed(machines) == ["x", "revert-x"]
     assert worker.poll() is None

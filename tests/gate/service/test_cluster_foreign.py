@@ -1,14 +1,11 @@
-"""A database that carries the queue of another repository, one that may only be read, and one with
-another clock."""
+"""A database that carries the queue of another repository."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg import conninfo, sql
 
 from tests.gate.service.test_cluster import CONFIG, FILES, landed, machines, states
 from tests.helpers.command import block, drop, patchq, report
@@ -56,35 +53,3 @@ def test_nobody_of_another_repository_decides_or_enters(
     machines.soon(lambda: states(machines, "x") == ["applied"])
     assert landed(machines) == ["x"]
     assert report(queue, "x")["target"] == "main"
-
-
-@pytest.fixture
-def reader(database: str) -> Iterator[str]:
-    """The connection string of a role that may read."""
-    role, schema = "reader", str(conninfo.conninfo_to_dict(database)["options"]).partition("=")[2]
-    with psycopg.connect(database, autocommit=True) as connection:
-        name = sql.Identifier(f"{schema}_{role}")
-        connection.execute(sql.SQL("create role {} login password 'long enough'").format(name))
-        place = sql.Identifier(schema)
-        for grant in ("usage on schema {}", "select on all tables in schema {}"):
-            words = sql.SQL("grant " + grant + " to {}").format(place, name)
-            connection.execute(words)
-        user = f"{schema}_{role}"
-        yield conninfo.make_conninfo(database, user=user, password="long enough")
-        connection.execute(sql.SQL("drop owned by {}").format(name))
-        connection.execute(sql.SQL("drop role {}").format(name))
-
-
-def test_a_role_that_may_only_read_is_told_of_before_anything_comes(
-    machines: Machines, reader: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATCHQ_DATABASE", reader)
-    place = machines.clone("feeder")
-    for verb in ("worker", "watch", "run"):
-        told = patchq(verb, cwd=place, code=3).err
-        assert "give the role rights" in told, verb
-    findings = patchq("doctor", "--json", cwd=place, code=1).json()["findings"]
-    found = {one["what"]: one for one in findings}["cluster.database"]
-    assert (found["level"], found["cure"]) == (
-        "fatal", "give the role rights on the schema and its tables",
-    )  # fmt: skip

@@ -78,23 +78,6 @@ def agrees(machines: Machines, id: str) -> bool:
     return told(machines, id)["commit"] == git("rev-parse", f"patchq/{id}", cwd=machines.hub)
 
 
-def test_who_serves_a_branch_alone_supersedes_what_waits_there(machines: Machines) -> None:
-    """The batch that takes its place is for another branch, of another worker."""
-    one = worker(machines, "w1")
-    send(machines, x=block("a.txt", "two\n", "2\n"))
-    end(one)
-    machines.start("w2", "worker", "--name", "w2", "--lanes", "other")
-    front = "---\ntarget: other\nretries: x\n---\n"
-    send(machines, y=front + block("a.txt", "two\n", "zwei\n"))
-    assert told(machines, "x")["state"] == "proposed"
-    assert git("branch", "--list", "patchq/x", cwd=machines.hub)
-    worker(machines, "w1")
-    machines.soon(lambda: told(machines, "x")["state"] == "superseded")
-    assert told(machines, "x")["duplicate_of"] == "y"
-    assert told(machines, "y")["state"] == "proposed"
-    assert not git("branch", "--list", "patchq/x", cwd=machines.hub)
-
-
 def test_what_one_worker_proposed_follows_by_another_with_its_comments(
     machines: Machines,
 ) -> None:

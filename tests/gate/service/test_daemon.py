@@ -315,30 +315,6 @@ def test_what_is_held_goes_on_while_responses_keep_coming(repo: Path) -> None:
     assert verdict(repo, "patient")["state"] == "applied"
 
 
-def test_branch_that_somebody_keeps_locked(repo: Path) -> None:
-    """Its batches wait, the report says for what, and the daemon goes on."""
-    configure(repo, "mode: auto\ntarget: trunk\ntargets: [other]\n")
-    git("branch", "trunk", cwd=repo)
-    git("branch", "other", cwd=repo)
-    lock = repo / ".git/refs/heads/trunk.lock"
-    lock.touch()
-    with watching(repo):
-        drop(repo / ".patchq", {"r1.md": new_file(1), "r2.md": new_file(2)})
-        held = repo / ".patchq/active/r1.report.json"
-        wait_for(held.exists)
-        wait_for((repo / ".patchq/active/r2.report.json").exists)
-        (problem,) = json.loads(held.read_bytes())["problems"]
-        assert (problem["code"], problem["severity"]) == ("target.busy", "warning")
-        assert str(lock) in problem["message"]
-        assert "  r1  target.busy" in patchq("status", cwd=repo).out
-        assert ask(repo, f"---\ntarget: other\n---\n{new_file(3)}", "r3") == "applied"
-        assert lock.exists()
-        lock.unlink()
-        assert verdict(repo, "r1")["state"] == "applied"
-        assert verdict(repo, "r2")["state"] == "applied"
-    assert batches(repo, "trunk") == Counter(["r1", "r2"])
-
-
 # ---------------------------------------------------------------- what dies beside it
 
 

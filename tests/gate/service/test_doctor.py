@@ -77,18 +77,6 @@ def test_repository_that_cannot_be_opened(repo: Path, setting: tuple[str, str], 
     assert cure in found["repository.format"]["cure"]
 
 
-def test_repository_of_somebody_else(repo: Path) -> None:
-    if os.geteuid():
-        pytest.skip("needs root to give files away")
-    for path in (repo, repo / ".git"):
-        os.chown(path, 12345, 12345)
-    found = doctor(repo, code=1)
-    assert "safe.directory" in found["repository.format"]["cure"]
-    cure = found["repository.format"]["cure"].partition(": ")[2]
-    assert cured(repo, {"cure": cure}) == 0
-    assert doctor(repo, code=0)["repository.format"]["level"] == "ok"
-
-
 # ---------------------------------------------------------------- configuration and hooks
 
 
@@ -121,15 +109,6 @@ def test_hooks_without_a_sandbox(
     assert line.startswith("hooks have no sandbox, as ")
     assert "`unconfined: true`" in line
     assert line.endswith(f"; {cure}")
-
-
-def test_old_git(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/git").write_text("#!/bin/sh\necho git version 2.30.2\n")
-    (tmp_path / "bin/git").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    found = doctor(repo, code=1)["git.version"]
-    assert (found["level"], found["cure"]) == ("todo", "install git 2.38 or later")
 
 
 # ---------------------------------------------------------------- the queue

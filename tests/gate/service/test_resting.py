@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import re
-import signal
-import time
 from collections import Counter
-from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 
@@ -22,11 +17,9 @@ from tests.gate.service.test_daemon import (
     repo,
     verdicts,
     wait_for,
-    watching,
 )
 from tests.helpers import forking
 from tests.helpers.command import drop, patchq
-from tests.helpers.gitrepo import git
 from tests.helpers.stores import sql
 
 __all__ = ["repo"]
@@ -67,34 +60,3 @@ def test_after_a_stop_each_response_gets_one_verdict(repo: Path, beside: str) ->
     assert names(verdicts(repo)) == expected
     assert batches(repo) == expected
     assert [*queue.glob("active/*"), *queue.glob("rejected/*")] == []
-
-
-def test_what_comes_while_the_branch_rests_lands_together(repo: Path) -> None:
-    configure(repo, "mode: auto\n")
-    ref, tips, over = repo / ".git/refs/heads/main", list[str](), Event()
-
-    def look() -> None:
-        while not over.wait(0.01):
-            with suppress(OSError):
-                tip = ref.read_text().strip()
-                if tip and tip not in tips[-1:]:
-                    tips.append(tip)
-
-    looking = Thread(target=look)
-    looking.start()
-    try:
-        with watching(repo) as daemon:
-            wait_for(lambda: tips)
-            daemon.send_signal(signal.SIGSTOP)
-            drop(repo / ".patchq", {f"r{number}.md": new_file(number) for number in range(2)})
-            daemon.send_signal(signal.SIGCONT)
-            wait_for(lambda: len(verdicts(repo)) == 2)
-            for number in range(2, 6):
-                drop(repo / ".patchq", {f"r{number}.md": new_file(number)})
-                time.sleep(0.1)
-            wait_for(lambda: len(verdicts(repo)) == 6)
-    finally:
-        over.set()
-        looking.join(60)
-    steps = pairwise(tips)
-    assert [git("rev-list", "--count", f"{a}..{b}", cwd=repo) for a, b in steps] == ["2", "4"]

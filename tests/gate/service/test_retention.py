@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.service import stats
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, make_repo, write_config
 from tests.helpers.stores import sql
@@ -99,15 +96,6 @@ def test_what_waits_is_never_removed(repo: Path) -> None:
     assert patchq("accept", "waits", cwd=repo).out.startswith("accepted")
 
 
-def test_a_second_delivery_is_recognised_by_git(repo: Path) -> None:
-    run(repo, first=EDIT)
-    age(repo, 31)
-    expire(repo)
-    run(repo, again=EDIT)
-    told = report(repo / ".patchq", "again")
-    assert (told["state"], told["duplicate_of"]) == ("duplicate", "first")
-
-
 @pytest.mark.parametrize("how", ["reverted", "refused", "discarded"])
 def test_what_is_not_on_the_target_may_come_again(repo: Path, how: str) -> None:
     if how == "refused":
@@ -130,31 +118,13 @@ def test_what_is_left_of_a_refused_one_is_shown(repo: Path) -> None:
     page = patchq("show", "bad", cwd=repo).out
     assert "match.none" in page
     assert "its files were removed after `queue.retention_days`" in page
+    run(repo, again=EDIT)
+    assert report(repo / ".patchq", "again")["duplicate_of"] == "good"
+    (row,) = patchq("--json", "stats", cwd=repo).json()["rows"]
+    assert row["verdicts"] == {"applied": 1, "duplicate": 2, "rejected": 1}
     told = patchq("--json", "show", "same", cwd=repo).json()
     assert (told["state"], told["duplicate_of"]) == ("duplicate", "good")
     assert "it is rejected" in patchq("revert", "bad", cwd=repo, code=2).err
     assert "it is rejected" in patchq("accept", "bad", cwd=repo, code=2).err
     assert "gone from the queue" in patchq("retry", "bad", cwd=repo, code=2).err
     assert "no change never" in patchq("show", "never", cwd=repo, code=2).err
-
-
-# ---------------------------------------------------------------- sums
-
-
-def sums(repo: Path) -> dict[str, dict[str, float]]:
-    with closing(StoreQueue(repo / ".patchq")) as queue:
-        counts = queue.counts()
-    kinds = ("verdict", "reason", "match", "edit")
-    return {kind: dict(stats.sums(counts)[""][kind]) for kind in kinds}
-
-
-def test_the_sums_stay(repo: Path) -> None:
-    run(repo, good=EDIT, bad=BAD, same=EDIT)
-    before = sums(repo)
-    assert before["verdict"] == {"applied": 1, "rejected": 1, "duplicate": 1}
-    age(repo, 31)
-    expire(repo)
-    assert files(repo) == []
-    assert sums(repo) == before
-    run(repo, more=OTHER)
-    assert sums(repo)["verdict"]["applied"] == 2
