@@ -81,7 +81,8 @@ class GitHub:
         try:
             shown = self.wire.get(f"{self._at}/branches/{branch}").get("protection") or {}
             rules = self.wire.get(f"{self._at}/rules/branches/{branch}")
-            others = [one for rule in rules for one in _required(rule)]
+            parts = [rule.get("parameters") or {} for rule in rules]
+            others = [one for part in parts for one in part.get("required_status_checks", ())]
             known = (shown.get("required_status_checks") or {}).get("contexts", ())
             required = [*known, *(one["context"] for one in others)]
         except (Denied, Absent):  # the token may not see it
@@ -216,10 +217,6 @@ class GitHub:
         pages = self.wire.pages(f"{self._at}/commits/{sha}/check-runs")
         runs = [_check(one) for page in pages for one in page["check_runs"]]
         return [*runs, *self.statuses(sha)]
-
-
-def _required(rule: Any) -> Sequence[Any]:
-    return (rule.get("parameters") or {}).get("required_status_checks") or ()
 
 
 def _check(run: Any) -> CommitCheck:

@@ -64,23 +64,20 @@ def serve(args: Namespace) -> int:
     door = SharedGate(args.options, lazy=is_local)
     args.opened.callback(door.close)
     made = Server(Tools(door, args.agent), door, read_only=args.read_only)
+    # The text of a response may be twice as long in JSON.
+    most = 2 * door.response_bytes + _ENVELOPE_BYTES
     if not is_local:
-        return _serve_http(args, made, door)
+        return _serve_http(args, made, most)
     for end in (signal.SIGTERM, signal.SIGINT):
         signal.signal(end, signal.SIG_DFL)  # else the thread that reads keeps it from its end
     source = os.fdopen(os.dup(0), "rb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)  # a child never reads the client's words
     try:
-        anyio.run(_serve_stdio, made, source, _most_bytes(door))
+        anyio.run(_serve_stdio, made, source, most)
     except* BrokenPipeError:  # the client is gone
         pass
     return 0
-
-
-def _most_bytes(door: SharedGate) -> int:
-    """Return the size of the longest message; a response may be twice as long in JSON."""
-    return 2 * door.response_bytes + _ENVELOPE_BYTES
 
 
 async def _serve_stdio(made: Server, source: BinaryIO, most: int) -> None:
@@ -107,7 +104,7 @@ TOKEN = "PATCHQ_MCP_TOKEN"
 PATH = "/mcp"
 
 
-def _serve_http(args: Namespace, made: Server, door: SharedGate) -> int:
+def _serve_http(args: Namespace, made: Server, most: int) -> int:
     """Listen until a signal ends it; what waits for a verdict then hears that there is none."""
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -119,7 +116,7 @@ def _serve_http(args: Namespace, made: Server, door: SharedGate) -> int:
         port = own.getsockname()[1]
         app = made.streamable_http_app(
             streamable_http_path=PATH,
-            max_request_body_size=_most_bytes(door),
+            max_request_body_size=most,
             transport_security=TransportSecuritySettings(
                 allowed_hosts=[f"{name}:{port}" for name in loopback.NAMES],
                 allowed_origins=[f"http://{name}:{port}" for name in loopback.NAMES],
