@@ -97,6 +97,8 @@ def _on_target(session: Session, report: CommittedReport) -> str:
         message = f"change {id} is not in the history of {target} any more"
         raise UsageError(message, f"to have it again: patchq retry {id}")
     if undone := history.undone_by(repo, commit, tip):
+        for by in history.trailers(repo, undone).get("Patchq-Batch", []):
+            _mark(session, report, by, undone)  # a crash came in between
         message = f"change {id} was reverted already, by commit {undone[:12]}"
         raise UsageError(message, f"to have it again: patchq retry {id}")
     return commit
