@@ -14,14 +14,13 @@ from patchq.cli import arguments, output
 from patchq.cli.arguments import Argument, Table, agreed, edit_ids
 from patchq.cli.command import tell
 from patchq.core.model.names import suggestion
-from patchq.core.model.values import EditOutcome
 from patchq.core.text.quote import visible
 from patchq.gate.api import Gate, words
 from patchq.gate.api.deciding import Ask, Question, Trial, candidates
 from patchq.gate.api.rows import ChangeRow, seconds
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, TimeIsUp, UsageError
-from patchq.gate.report.schema import USABLE, Report
+from patchq.gate.report.schema import Report
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import MAX_REVIEW, DraftComment, read_comments
 
@@ -397,16 +396,9 @@ def _show_question(question: Question) -> None:
     _say(
         f"\n{report.id}: {report.message}",
         *(f"warning {one.code}: {one.message}" for one in report.problems),
-        *(f"  edit {_edit(edit)}" for edit in report.edits),
+        *(f"  edit {edit.id}  {edit.op} {edit.path}" for edit in report.edits),
         report.diff.removesuffix("\n"),
     )
-
-
-def _edit(edit: EditOutcome) -> str:
-    lines = f" lines {edit.lines[0]}-{edit.lines[1]}" if edit.lines else ""
-    description = f": {edit.description}" if edit.description else ""
-    state = "" if edit.state in USABLE else f" ({edit.state})"
-    return f"{edit.id}  {edit.op} {edit.path}{lines}{state}{description}"
 
 
 def _answer(question: Question, text: str) -> str:

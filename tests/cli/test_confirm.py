@@ -61,7 +61,7 @@ def test_run_shows_the_plan_and_asks(repo: Path) -> None:
         assert "\x1b[2J" not in ends(terminal, 0)
     lines = first.replace("\r", "").splitlines()
     assert "x: Edit a.txt, b.txt" in lines
-    assert "  edit 1  replace a.txt lines 1-1" in lines
+    assert "  edit 1  replace a.txt" in lines
     assert {"-one", "+1", "-b", "+B"} <= {*lines}
     assert lines[-1].startswith("Land it on main? [y]es, [n]o")
     assert (state(repo, "x"), state(repo, "y")) == ("applied", "proposed")

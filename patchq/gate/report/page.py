@@ -45,7 +45,8 @@ def to_markdown(
     if report.state == "rejected":
         return _joined([title, *_refused(report, send)], "")
     sections = _sections(report, report.problems, person)
-    decision = [_FORESEEN] if foreseen else [_verdict(report), *_reason(report)]
+    decision = [_FORESEEN] if foreseen else [_verdict(report)]
+    decision += ["Why:", fence(report.reason)] if report.reason else []
     decision += _review(report) if person and not foreseen else []
     decision += [_answered_by(send, text) for text in _commented(report)]
     details = [*sections, *_hooks(report), *_corrections(report), *_table(report.edits)]
@@ -126,10 +127,6 @@ def _sections(report: Report, problems: Sequence[ProblemEntry], person: bool = F
 
 
 # ---------------------------------------------------------------- the verdict
-
-
-def _reason(report: Report) -> list[str]:
-    return ["Why:", fence(report.reason)] if report.reason else []
 
 
 def _verdict(report: Report) -> str:
@@ -285,16 +282,12 @@ def _commented(report: Report) -> list[str]:
     return ["## Changes were asked for", *texts]
 
 
-def _lines_of(comment: CommentEntry) -> str:
-    first, last = comment.lines or (comment.line, comment.line)
-    return f"{last}" if first == last else f"{first}-{last}"
-
-
 def _comment(comment: CommentEntry) -> str:
     words = [f"edit {inline(comment.edit, 50)}"] if comment.edit else []
     if comment.path:
         side = {"base": " of the base", "new": " of the proposal"}.get(comment.side or "", "")
-        line = f" line {_lines_of(comment)}{side}" if comment.line else ""
+        lines = "-".join(map(str, dict.fromkeys(comment.lines or (comment.line,))))
+        line = f" line {lines}{side}" if comment.line else ""
         words.append(f"{inline(comment.path)}{line}")
     about = ", ".join(words) or "the whole change"
     became = {True: " (changed here)", False: " (not changed here)", None: ""}[comment.changed]
