@@ -59,7 +59,7 @@ class FileEdit:
     def calls(self) -> Iterator[Mapping[str, Any]]:
         """Yield the calls of editing tools that do it."""
         if self.delete:
-            yield {"name": "delete_file", "arguments": {"path": self.path}}
+            yield _patch(f"Delete File: {self.path}")
         elif self.new is not None and self.old is None:
             yield {"name": "write", "arguments": {"file_path": self.path, "content": self.new}}
         elif self.new is not None:
@@ -67,9 +67,12 @@ class FileEdit:
             every = {"replace_all": True} if self.replace_all else {}
             yield {"name": "replace", "arguments": {**given, **every}}
         if self.rename_to:
-            lines = ("Begin Patch", f"Update File: {self.path}", f"Move to: {self.rename_to}")
-            patch = "".join(f"*** {line}\n" for line in (*lines, "End Patch"))
-            yield {"name": "apply_patch", "arguments": {"input": patch}}
+            yield _patch(f"Update File: {self.path}", f"Move to: {self.rename_to}")
+
+
+def _patch(*lines: str) -> Mapping[str, Any]:
+    patch = "".join(f"*** {line}\n" for line in ("Begin Patch", *lines, "End Patch"))
+    return {"name": "apply_patch", "arguments": {"input": patch}}
 
 
 def response(edits: Iterable[FileEdit]) -> str:
