@@ -18,7 +18,7 @@ from patchq.core.model.values import Header, Problem
 from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import clip, decode, excerpt, fence, inline
 from patchq.gate.errors import ObjectDamaged
-from patchq.gate.git.merges import line_hunks
+from patchq.gate.git.merges import line_hunks, with_renames
 from patchq.gate.git.objects import is_regular
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.lines import Lines, image
@@ -72,6 +72,20 @@ def _parent(repo: Repository, commit: str) -> str | None:
     return next(iter(repo.parents(commit)), None) if repo.resolve_commit(commit) else None
 
 
+def _name(repo: Repository, path: str, there: str | None, here: str | None) -> str:
+    """Return the name in the commit `here` of a file that is `path` in the commit `there`."""
+    missing = _text(repo, here, path) is None and _text(repo, there, path) is not None
+    if not (missing and here and there):
+        return path
+    changes = with_renames(repo, repo.file_changes(there, here), there, here)
+    return next((it.path for it in changes if it.renamed_from == path), path)
+
+
+def _side(repo: Repository, comment: CommentEntry, commit: str, path: str) -> bytes | None:
+    """Return the text of the comment's side of a proposal's commit."""
+    return _text(repo, _parent(repo, commit) if comment.side == "base" else commit, path)
+
+
 _hunks = lru_cache(maxsize=4)(line_hunks)
 
 
@@ -90,17 +104,19 @@ def carried(repo: Repository, review: ReviewEntry, old: str, new: str) -> Review
 
 def _carried(repo: Repository, comment: CommentEntry, old: str, new: str) -> CommentEntry:
     path, span = comment.path, comment.span
-    if path is None or span is None:
+    if path is None:
         return comment
-    sides = (_parent(repo, old), _parent(repo, new)) if comment.side == "base" else (old, new)
-    before, after = (_text(repo, commit, path) for commit in sides)
+    now = _name(repo, path, old, new)
+    if span is None:
+        return replace(comment, path=now)
+    before, after = _side(repo, comment, old, path), _side(repo, comment, new, now)
     start, end = _image(span, before, after) or (0, 0)
     if start >= end:
         gone = split_lines(before or b"")[slice(*span)]
         quote = clip("".join(map(decode, gone)), _MOST_QUOTED)
-        return replace(comment, line=None, lines=None, quote=quote)
+        return replace(comment, path=now, line=None, lines=None, quote=quote)
     last = end if span[1] - span[0] > 1 else start + 1
-    return replace(comment, line=last, lines=(start + 1, last))
+    return replace(comment, path=now, line=last, lines=(start + 1, last))
 
 
 # ---------------------------------------------------------------- what they speak of
@@ -119,7 +135,8 @@ def _region(repo: Repository, report: Report, comment: CommentEntry, commit: str
         if edit is None or not edit.lines or report.base is None:
             return None
         begins, span = report.base.commit, (edit.lines[0] - 1, edit.lines[1])
-    return _image(span, _text(repo, begins, path), _text(repo, commit, path))
+    own, now = _name(repo, path, commit, begins), _name(repo, path, begins, commit)
+    return _image(span, _text(repo, begins, own), _text(repo, commit, now))
 
 
 def shown_lines(repo: Repository, report: Report, comment: CommentEntry) -> str:
@@ -127,10 +144,9 @@ def shown_lines(repo: Repository, report: Report, comment: CommentEntry) -> str:
     path, commit = comment.path, report.commit
     if path is None or commit is None:
         return ""
-    if comment.side == "base":
-        where, text, region = "base", _text(repo, _parent(repo, commit), path), comment.span
-    else:
-        where, text = "proposal", _text(repo, commit, path)
+    where = "base" if comment.side == "base" else "proposal"
+    text, region = _side(repo, comment, commit, path), comment.span
+    if comment.side != "base":
         region = _region(repo, report, comment, commit)
     if text is None or region is None:
         return ""
@@ -185,6 +201,7 @@ def _changed(
     path = comment.path
     if path is None:
         return None
+    path = _name(repo, path, _parent(repo, old), old)
     before, after = (_text(repo, commit, path) for commit in (old, new))
     region = _region(repo, report, comment, old)
     if region is None or before is None or after is None:
