@@ -73,7 +73,7 @@ def _parent(repo: Repository, commit: str) -> str | None:
 
 
 def _name(repo: Repository, path: str, there: str | None, here: str | None) -> str:
-    """Return the name in the commit `here` of a file that is `path` in the commit `there`."""
+    """Return the name in `here` of a file that is `path` in `there`."""
     missing = _text(repo, here, path) is None and _text(repo, there, path) is not None
     if not (missing and here and there):
         return path
