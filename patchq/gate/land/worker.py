@@ -108,6 +108,8 @@ def _may_go_on(claim: Claim, session: Session) -> bool:
     why = waits_for_mending(report) if report and report.state == "held" else None
     if report is None or why in (None, CRASHED):
         return why is None
+    if why == CannotSign.code:
+        return not session.signer.resting
     if why == TargetRed.code:
         tip = session.branches.tip(report.target or "")
         return bool(tip and tip[:12] not in report.problems[-1].message)
