@@ -157,9 +157,12 @@ def _reasons(
             if why:
                 yield _to_review(decision, "path.review", f"{path} {why}", path)
     deleted = {change.path for change in changes if change.after is None}
-    if len(deleted) > MOST_DELETED:
-        count = f"{len(deleted)} files would be deleted, more than {MOST_DELETED}"
-        yield _to_review(decision, "path.review", count, min(deleted))
+    only = bool(deleted) and len(deleted) == len(changes)
+    everything = only and deleted.issuperset(session.repo.tree(decision.tip).paths())
+    if everything or len(deleted) > MOST_DELETED:
+        rest = "and nothing is left" if everything else f"more than {MOST_DELETED}"
+        message = f"{len(deleted)} files would be deleted, {rest}"
+        yield _to_review(decision, "path.review", message, min(deleted))
     auto = decision.mode == "auto"
     if auto and (asked := depends.sent_back(session, decision.id, decision.header)):
         message = f"a person asked for changes of {asked.id}, and has not seen this answer"
