@@ -17,8 +17,15 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.ops import InContext, InParagraph, Occurrences, Replace, ReplaceText
-from patchq.core.model.predicate import Predicate, parse
+from patchq.core.model.ops import (
+    InContext,
+    InParagraph,
+    Occurrences,
+    Predicate,
+    Replace,
+    ReplaceText,
+    parse_predicate,
+)
 from patchq.core.model.values import Hunk
 from patchq.core.resolve import ladder
 from patchq.core.resolve.ladder import Found, Missed, same_result, typographic
@@ -394,7 +401,7 @@ Range = tuple[int, int]
 
 def resolve_paragraphs(text: Text, op: InParagraph) -> Found | Missed:
     """Return the place of `op` in `text`, or why it has none."""
-    predicate = parse(op.predicate)
+    predicate = parse_predicate(op.predicate)
     places: list[CharRange] = []
     for start, paragraph in _paragraphs(text):
         if predicate.matches(paragraph):

@@ -39,7 +39,6 @@ _WORDS: dict[str, bool | None] = {
 # The tags of nodes that have none of their own.
 _TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map"))
 T = TypeVar("T")
-NO_ENTRY = "this line is no `key: value`"  # what is wrong with a line of words among entries
 
 
 class YamlError(ValueError):
@@ -165,10 +164,10 @@ def _read(read: Callable[[], T], text: str, first_line: int) -> T:
     try:
         return read()
     except yaml.MarkedYAMLError as error:
-        mark, problem = error.problem_mark or error.context_mark, error.problem or "unreadable"
-        if problem == "could not find expected ':'" and error.context_mark:
-            # The parser notices it where the next line begins.
-            mark, problem = error.context_mark, NO_ENTRY
+        problem = error.problem or "unreadable"
+        # A line of words among keys is noticed only where the next line begins.
+        late = problem == "could not find expected ':'"
+        mark = (None if late else error.problem_mark) or error.context_mark
         raise YamlError(problem, *_place(mark, first_line)) from None
     except yaml.reader.ReaderError as error:
         at = text.find(chr(error.character))  # the position is one of bytes, or of characters

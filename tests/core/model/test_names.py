@@ -9,7 +9,7 @@ import pytest
 from patchq.core.model.names import (
     batch_id,
 )
-from patchq.core.model.predicate import PredicateError, parse
+from patchq.core.model.ops import PredicateError, parse_predicate
 from tests.helpers.gitrepo import git, make_repo
 
 GOOD = [
@@ -84,7 +84,7 @@ def test_git_takes_every_batch_id(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_matches(predicate: str, text: str, expected: bool) -> None:
-    assert parse(predicate).matches(text) is expected
+    assert parse_predicate(predicate).matches(text) is expected
 
 
 @pytest.mark.parametrize(
@@ -98,4 +98,4 @@ def test_matches(predicate: str, text: str, expected: bool) -> None:
 )  # fmt: skip
 def test_what_cannot_be_read(predicate: str) -> None:
     with pytest.raises(PredicateError):
-        parse(predicate)
+        parse_predicate(predicate)

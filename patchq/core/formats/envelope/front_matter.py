@@ -60,7 +60,6 @@ _HINT_FIRST = (
     "Send the front matter as the first thing of the response, from a line `---` to a line `---`, "
     "with nothing but `key: value` lines between."
 )
-MAX_VALUE_BYTES = 16_384
 _MESSAGE = re.compile(r"message[ \t]*:(?:[ \t]+(.*)|)")
 # A scalar that is quoted, and ends there or goes on below, or is in lines of its own.
 _SCALAR = re.compile(
@@ -72,7 +71,6 @@ _AUTHOR = re.compile(r"[^<>]*[^<>\s][^<>]* <[^<>\s]+>")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _HINT_KEYS = f"The keys are {', '.join(f'`{key}`' for key in KEYS)}."
 _HINT_QUOTES = 'Put the value into double quotes: `target: "a: b"`.'
-_HINT_LINES = "Write it as `key: value`, or below the line `---` that ends the block."
 
 
 class Split(Struct, frozen=True):
@@ -235,8 +233,7 @@ def read_header(found: Split) -> Header | tuple[Problem, ...]:
         root = yamlio.parse(rest, first_line=first)
     except yamlio.YamlError as error:
         message = f"The front matter cannot be read, column {error.column}: {error.message}."
-        hint = _HINT_LINES if error.message == yamlio.NO_ENTRY else _HINT_QUOTES
-        return (_bad_value(error.line, message, f"{hint} {HINT_PROSE}"),)
+        return (_bad_value(error.line, message, f"{_HINT_QUOTES} {HINT_PROSE}"),)
     if root is None and not messages:
         return Header(blank=True)
     if root is not None and not isinstance(root, yamlio.Mapping):
@@ -349,8 +346,6 @@ def _text(node: yamlio.Node, allowed: str = "") -> str:
     text = node.text.strip()
     if not text:
         raise _Misfit("text that is not empty")
-    if len(text.encode()) > MAX_VALUE_BYTES:
-        raise _Misfit(f"at most {MAX_VALUE_BYTES} bytes")
     if any(unicodedata.category(c) == "Cc" and c not in allowed for c in text):
         raise _Misfit("text without control characters")
     return text

@@ -26,10 +26,10 @@ from patchq.core.model.ops import (
     InsertAt,
     Occurrences,
     Op,
+    PredicateError,
     ReplaceText,
+    parse_predicate,
 )
-from patchq.core.model.predicate import PredicateError
-from patchq.core.model.predicate import parse as parse_predicate
 from patchq.core.model.values import Edit
 
 CALLS, SCRIPT = "edit_calls", "edit_script"
