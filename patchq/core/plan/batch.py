@@ -124,6 +124,7 @@ class _Batch:
         errors = list(cascade.errors)
         errors += [] if errors else files.void(outcomes, changes)
         errors += files.there_already(outcomes, changes, declared=self.declared)
+        errors += guards.shown(self.edits, outcomes, self.files.tree)
         if errors:
             outcomes = [replace(o, state="ready") if o.state == "applied" else o for o in outcomes]
         changed = {path for change in changes for path in change.paths}

@@ -35,10 +35,12 @@ from patchq.core.model.ops import (
 )
 from patchq.core.model.values import (  # fmt: skip
     Edit,
+    EditOutcome,
     ErrorProblem,
     FileChange,
     Hunk,
     Plan,
+    Tree,
 )
 from patchq.core.plan.syntax import unparsable
 from patchq.core.plan.targets import EditRefused, PlanRules
@@ -68,17 +70,7 @@ def check_size(edit: Edit, op: Write, rules: PlanRules, base: Text) -> None:
     before = [line.strip() for line in base.contents if line.strip()]
     after = [line.strip().encode() for line in op.text.split("\n") if line.strip()]
     if op.quoting and not _keeps(before, after):
-        raise EditRefused(
-            ErrorProblem(
-                "response.unreadable_edit",
-                f"edit {edit.id} may be the new text of {edit.path}, or an excerpt of it",
-                "send the lines that change as an edit that quotes them; to write the whole file, "
-                f"put its path into the fence's info: {named_fence(edit.path)}",
-                edit=edit.id,
-                path=edit.path,
-                line=edit.at[0],
-            )
-        )
+        raise EditRefused(_doubtful(edit, "an excerpt of it"))
     if len(after) < len(before) * rules.shrink:
         raise EditRefused(
             ErrorProblem(
@@ -90,6 +82,37 @@ def check_size(edit: Edit, op: Write, rules: PlanRules, base: Text) -> None:
                 path=edit.path,
             )
         )
+
+
+def shown(
+    edits: Sequence[Edit], outcomes: Sequence[EditOutcome], tree: Tree
+) -> Iterator[ErrorProblem]:
+    """Yield an error for each whole file that the response may only show.
+
+    One such file that is the same as on the base puts the others in doubt.
+    """
+    files = [
+        (edit, outcome)
+        for edit, outcome in zip(edits, outcomes, strict=True)
+        if isinstance(edit.op, Write) and edit.op.quoting and tree.entry(edit.path)
+    ]
+    same = next((edit for edit, outcome in files if outcome.state == "already_applied"), None)
+    for edit, outcome in files if same else ():
+        if same and outcome.state == "applied":
+            yield _doubtful(edit, f"an older one, as {same.path} is only shown")
+
+
+def _doubtful(edit: Edit, what: str) -> ErrorProblem:
+    """Return the error of a block that may not be its file's new text."""
+    return ErrorProblem(
+        "response.unreadable_edit",
+        f"edit {edit.id} may be the new text of {edit.path}, or {what}",
+        "send the lines that change as an edit that quotes them; to write the whole file, put its "
+        f"path into the fence's info: {named_fence(edit.path)}",
+        edit=edit.id,
+        path=edit.path,
+        line=edit.at[0],
+    )
 
 
 def _keeps(before: Sequence[bytes], after: Sequence[bytes]) -> bool:

@@ -64,6 +64,18 @@ def test_a_file_keeps_one_encoding(before: bytes, old: str, new: str, refused: b
     assert told(planned(before, edits((old, new)))) == (["file.encoding"] if refused else [])
 
 
+@pytest.mark.parametrize(
+    ("shown", "quoting", "refused"),
+    [("one\ntwo\n", True, True), ("one\n2\ntwo\n", True, False), ("one\ntwo\n", False, False)],
+    ids=["beside one that is as it is", "beside one that changes, too", "by their infos"],
+)
+def test_files_under_path_lines_may_only_be_shown(shown: str, quoting: bool, refused: bool) -> None:
+    files = {"a.txt": "one\ntwo\n", "b.txt": "three\nfour\n"}
+    batch = edits(("a.txt", Write(shown, quoting)), ("b.txt", Write("three\n4\nfour\n", quoting)))
+    codes = told(planned(files, batch))
+    assert codes == (["response.unreadable_edit"] if refused else [])
+
+
 # -------------------------------- new text that is escaped although its quote is not
 
 
