@@ -227,7 +227,7 @@ def test_f15_inbox_that_is_replaced_holds_intake(repo: Path, how: str) -> None:
         time.sleep(BREATH_SECONDS)  # it looks again and again
         (trouble,) = patchq("--json", "status", cwd=repo).json()["troubles"]
         assert trouble["why"].startswith(f"{inbox} is not a directory")
-        subprocess.run(trouble["cure"].partition(": ")[2], shell=True, check=True)
+        subprocess.run(trouble["cure"].partition(": ")[2], shell=True, check=True, timeout=60)
         assert ask(repo, new_file(2), "r2") == "proposed"
         assert patchq("--json", "status", cwd=repo).json()["troubles"] == []
     assert log.read_text().count("is not a directory") == 1
@@ -286,7 +286,10 @@ def commit_here(repo: Path, number: int) -> None:
     for words in (["add", f"mine{number}.txt"], ["commit", "-q", "-m", f"mine {number}"]):
         until = time.monotonic() + WAIT_SECONDS
         while True:
-            done = subprocess.run(["git", *words], cwd=repo, capture_output=True, text=True)
+            command = ["git", *words]
+            done = subprocess.run(
+                command, cwd=repo, capture_output=True, text=True, timeout=WAIT_SECONDS
+            )
             if not done.returncode:
                 break
             assert time.monotonic() < until, done.stderr
@@ -325,6 +328,7 @@ def die(repo: Path, code: str) -> None:
         cwd=repo,
         capture_output=True,
         text=True,
+        timeout=WAIT_SECONDS,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
 

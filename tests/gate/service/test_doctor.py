@@ -123,7 +123,7 @@ def test_no_queue(tmp_path: Path) -> None:
 
 def mount(place: Path, options: str = "size=1m") -> bool:
     command = ["mount", "-t", "tmpfs", "-o", options, "none", str(place)]
-    return subprocess.run(command, capture_output=True).returncode == 0
+    return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
 
 
 def test_queue_on_a_small_file_system(repo: Path, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_queue_on_a_small_file_system(repo: Path, tmp_path: Path) -> None:
         assert found["queue.space"]["level"] == "todo"
         assert "1 MiB and " in found["queue.space"]["message"]
     finally:
-        subprocess.run(["umount", place], check=True)
+        subprocess.run(["umount", place], check=True, timeout=60)
 
 
 def test_queue_that_cannot_be_written(repo: Path) -> None:
@@ -154,7 +154,8 @@ def cured(repo: Path, found: dict[str, Any]) -> int:
     """The exit code of the cure, typed as it stands."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     env = {**os.environ, "PATH": path}
-    return subprocess.run(found["cure"], shell=True, cwd=repo, env=env, check=False).returncode
+    cure = found["cure"]
+    return subprocess.run(cure, shell=True, cwd=repo, env=env, timeout=60).returncode
 
 
 def test_file_system_that_is_mounted_read_only(tmp_path: Path) -> None:
@@ -165,13 +166,13 @@ def test_file_system_that_is_mounted_read_only(tmp_path: Path) -> None:
     try:
         repo = make_repo(place / "repo", {"a.txt": "a\n"})
         patchq("init", cwd=repo)
-        subprocess.run(["mount", "-o", "remount,ro", place], check=True)
+        subprocess.run(["mount", "-o", "remount,ro", place], check=True, timeout=60)
         found = doctor(repo, code=1)
         for what in ("repository.links", "queue.works"):
             assert "mounted to be written" in found[what]["cure"]
         assert patchq("fsck", cwd=repo).out == "queue and repository agree\n"
     finally:
-        subprocess.run(["umount", "-l", place], check=True)
+        subprocess.run(["umount", "-l", place], check=True, timeout=60)
 
 
 def test_a_network_file_system_is_refused_unless_it_is_allowed(
