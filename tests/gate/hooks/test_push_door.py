@@ -158,7 +158,7 @@ def test_who_goes_away_is_told_where_the_response_is(how: str, repo: Path) -> No
     busy.release()
     (name,) = os.listdir(repo / ".patchq/inbox")
     assert handed_in == f"handed in as {name.removesuffix('.push')}\n"
-    assert "stays in the queue" in err.decode()
+    assert "waits on" in err.decode()
     assert (b"ok refs/for/main" if how == "timeout" else b"ng refs/for/main interrupted") in out
     assert process.returncode == 0
 
