@@ -34,7 +34,6 @@ class JsonError(ValueError):
     """
 
     def __init__(self, text: str, position: int, message: str) -> None:
-        self.position = position
         self.line = text.count("\n", 0, position) + 1
         self.column = position - text.rfind("\n", 0, position)
         self.cut = position >= len(text.rstrip())
