@@ -169,8 +169,9 @@ class Store(Database):
         return database
 
     def is_current(self) -> bool:
-        """Return true if the file under the name is the one that was opened."""
-        return identity(self.root / STORE) == self._file
+        """Return true if what was opened is what the queue has now."""
+        found = identity(self.root / STORE)
+        return found == self._file and (found is not None or not self.root.is_dir())
 
     def _make(self, path: Path) -> None:
         if not os.access(path.parent, os.W_OK):
