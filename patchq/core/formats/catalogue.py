@@ -79,12 +79,8 @@ class Catalogue(dict[str, Format]):
         held = "|".join(sign.pattern for sign in outside if sign.anywhere)
         self._holds = re.compile(held or r"(?!)").search
 
-    def beginning(self, line: str) -> Beginning:
-        """Return the forms and signs that may begin on any line; `NOTHING` itself for prose."""
-        return self.beginning_of_match(line) if self.may_begin(line) else NOTHING
-
     def beginning_of_match(self, line: str) -> Beginning:
-        """Return the same for a line that `may_begin` matches; no other line may be given."""
+        """Return the forms and signs that may begin on a line that `may_begin` matches."""
         return self._recent(line) if len(line) < _SHORT else self._look(line)
 
     def _look(self, line: str) -> Beginning:

@@ -141,7 +141,9 @@ class _ResponseReader:
         beginning = self.formats.beginning_of_match(self.doc.lines[i])
         if beginning.prefix:
             self.carried.take_off(i, beginning.prefix)
-            beginning = self.formats.beginning(self.doc.lines[i])
+            line = self.doc.lines[i]
+            may = self.formats.may_begin(line)
+            beginning = self.formats.beginning_of_match(line) if may else NOTHING
         if beginning.thought:
             return self._thought(i, beginning.thought)
         if beginning.channel:

@@ -320,7 +320,10 @@ class Chunk:
 
         With `bare`, it also holds the halves with context lines as they are.
         """
-        lines = self._quoting()
+        # Blank lines behind lines that are only added separate the chunk from the next.
+        signed = [k for k, (sign, _) in enumerate(self.lines, 1) if sign]
+        adds = all(sign in ("", "+") for sign, _ in self.lines)
+        lines = self.lines[: max(signed, default=0)] if adds else self.lines
         old, new = halves((s, x[1:] if s in ("+", "-", " ") else x) for s, x in lines)
         stand = halves((s, x[1:] if s in ("+", "-") else x) for s, x in lines)
         return PatchHunk(
@@ -331,15 +334,6 @@ class Chunk:
             at_end=self.at_end,
             bare=stand if bare and stand != (old, new) else None,
         )
-
-    def _quoting(self) -> list[tuple[str, str]]:
-        """Return the lines, without blank ones behind lines that are only added.
-
-        These separate the chunk from the next and say nothing of its place.
-        """
-        adds = all(sign in ("", "+") for sign, _ in self.lines)
-        signed = [k for k, (sign, _) in enumerate(self.lines, 1) if sign]
-        return self.lines[: max(signed, default=0)] if adds else self.lines
 
 
 def _chunks_of(body: Sequence[PatchLine]) -> list[Chunk]:

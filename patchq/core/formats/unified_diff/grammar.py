@@ -155,17 +155,14 @@ def _check_behind(doc: Document, reader: FileReader, end: int) -> None:
         line = lines[n]
         if not line.strip() or doc.fences.at(n) or begins_file(lines, n) or HUNK.match(line):
             return
-        if line[0] in "+-" and (first == end or _is_change(line)):
+        text = line[1:2].strip(" +-\r") or line[1:3] == "  "
+        if line[0] in "+-" and (first == end or text):
             raise UnreadableEdit(
                 first,
                 f"expected a line led by a space, `+` or `-`, found {lines[first][:60]!r}",
                 "lead every line of a hunk by its sign; put a blank line, or the fence's end, "
                 "between a diff and other text",
             )
-
-
-def _is_change(line: str) -> bool:
-    return bool(line[1:2].strip(" +-\r") or (line[1:3] == "  " and line.strip()))
 
 
 def _stat_above(doc: Document, start: int) -> int | None:
