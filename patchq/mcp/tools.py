@@ -6,10 +6,12 @@ They run in threads of their own, so one that waits does not hold up others.
 from __future__ import annotations
 
 import hmac
+import os
 import secrets
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from tempfile import NamedTemporaryFile
 from typing import Annotated, Any
 
 import mcp_types as types
@@ -314,14 +316,15 @@ def _row(row: ChangeRow) -> dict[str, Any]:
 # ---------------------------------------------------------------- tokens
 
 
-_KEY = "mcp.key"  # a kind of marks: the keys of tokens, which so outlive the server
+_KEY = "mcp.key"  # the key of tokens; below the queue, so that they outlive the server
 
 
 def token_of(gate: Gate, sha256: str) -> str:
     """Return the token of a response, which shows that its bearer submitted these bytes."""
-    keys = gate.marks(_KEY)
-    if not keys.of():
-        new = secrets.token_hex(32)
-        keys.put(new, new)
-    oldest = next(iter(keys.of()))  # of several that were made at once, all use the first
-    return hmac.digest(oldest.encode(), sha256.encode(), "sha256").hex()[:32]
+    root = gate.context().queue_root
+    with NamedTemporaryFile(dir=root, prefix=f".{_KEY}.") as scratch:  # for its owner alone
+        scratch.write(secrets.token_bytes(32))
+        scratch.flush()
+        with suppress(FileExistsError):
+            os.link(scratch.name, root / _KEY)  # of two that make one, both use the first
+    return hmac.digest((root / _KEY).read_bytes(), sha256.encode(), "sha256").hex()[:32]

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from msgspec import convert
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -70,7 +70,7 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
             *(route(f"/batch/{{id}}/{deed}", answers.decide, "POST") for deed in decisions.DEEDS),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ],
-        exception_handlers={404: _missing, 405: _missing},
+        exception_handlers={404: _missing, 405: _missing, ClientDisconnect: _gone},
     )
 
 
@@ -184,6 +184,11 @@ def _safely(work: Work, request: Request, form: Form) -> Response:
 async def _missing(request: Request, error: Exception) -> Response:
     problem = Problem("usage", "there is no such page", "go to the inbox")
     return _failed(request, problem, getattr(error, "status_code", 404))
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """Return an empty answer: the browser left before it had sent its form."""
+    return Response(status_code=400)
 
 
 def _failed(request: Request, problem: Problem, status: int) -> Response:

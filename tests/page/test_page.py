@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from tests.helpers.command import block, patchq, work
 from tests.helpers.gitrepo import git
-from tests.page.people import Person, commit_of, edits, state
+from tests.page.people import Person, commit_of, edits, served, state
 
 
 def test_the_inbox_says_what_status_says(person: Person, repo: Path) -> None:
@@ -130,6 +130,19 @@ def test_a_change_is_told(person: Person, repo: Path) -> None:
             heard += more
     assert b'"ids": ["hostile"]' in heard
     assert json.loads(patchq("--json", "status", "hostile", cwd=repo).out)["state"] == "discarded"
+
+
+def test_a_browser_that_leaves_amid_its_form_is_no_defect(repo: Path) -> None:
+    with served(repo) as url:
+        person = Person(url)
+        head = (
+            "POST /batch/moved/viewed HTTP/1.1\r\ncontent-length: 100\r\n"
+            "content-type: application/x-www-form-urlencoded\r\n"
+            f"host: {person.host}\r\norigin: http://{person.host}\r\ncookie: {person.cookie}\r\n"
+        )
+        with socket.create_connection(("127.0.0.1", person.port), 60) as stream:
+            stream.sendall(f"{head}\r\nkey=".encode())
+        assert person.look("/help"), "and a stop finds that nothing was written to the log"
 
 
 def test_words_go_back(person: Person, repo: Path) -> None:

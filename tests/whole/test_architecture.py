@@ -27,7 +27,7 @@ hooks:
   - {id: hear, stage: post-commit, run: "true"}
 """
 TRANSIENT = {
-    "`active/TOKEN.NAME`", "`feeder`", "`worker.lock`",
+    "`active/TOKEN.NAME`", "`mcp.key`", "`feeder`", "`worker.lock`",
 }  # fmt: skip
 """What stands only while a response is decided, and what only tools that are called make."""
 

@@ -51,6 +51,7 @@ IGNORED_SUFFIXES = (".tmp", ".part", "~")
 # Names that one scan keeps, the oldest ones; the next scan finds those behind them.
 SCAN_ENTRIES = 20_000
 _STEM_BYTES, _SUFFIX_BYTES = 180, 40
+_FREE_NAMES = 10  # of so many responses under one name the ids are counted
 _COPY_TRIES = 5
 _COPY_PAUSE_SECONDS = 0.05
 OPEN_ENTRY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
@@ -183,7 +184,7 @@ def _modified(entry: os.DirEntry[str]) -> tuple[int, str] | None:
         return None
 
 
-def free_names(name: str, token: str) -> tuple[str, str]:
+def free_names(name: str, token: str) -> Sequence[str]:
     """Return names to try for a response that the inbox looks at; the last is free."""
     plain = name.replace("/", "_").replace("\0", "_").lstrip(".") or "response"
     if ignored(plain):
@@ -192,7 +193,8 @@ def free_names(name: str, token: str) -> tuple[str, str]:
     stem = os.fsdecode(os.fsencode(plain.removesuffix(suffix))[:_STEM_BYTES])
     if len(os.fsencode(suffix)) > _SUFFIX_BYTES:
         suffix = ".txt"
-    return f"{stem}{suffix}", f"{stem}-{token}{suffix}"
+    ends = ["", *(f"-{number}" for number in range(2, _FREE_NAMES)), f"-{token}"]
+    return [f"{stem}{end}{suffix}" for end in ends]
 
 
 Snapshot = tuple[bytes, int, Problem | None]  # bytes, the size that is claimed, why none are read

@@ -82,8 +82,10 @@ def _places(context: RepoContext) -> list[Checkout | str]:
     trees = [
         it for it in registered(context.repo) if not it.unseen and not records.is_branch(it.branch)
     ]
-    here = {it.branch for it in trees}
-    return [*trees, *(name for name in branches.matching(context) if name not in here)]
+    here, named = {it.branch for it in trees}, dict[str, str]()
+    with suppress(Fault):  # of a ref that cannot be read
+        named = branches.matching(context)
+    return [*trees, *(name for name in named if name not in here)]
 
 
 def _work(context: RepoContext, tip: str, at: Checkout | str) -> Iterator[Work]:

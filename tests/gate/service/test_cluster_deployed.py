@@ -38,6 +38,6 @@ def test_a_unit_calls_commands_that_there_are(unit: Path) -> None:
     assert verbs[-1] == ("worker" if "worker" in unit.name else "watch")
     assert DATABASE in text or "worker" not in unit.name
     if tool := shutil.which("systemd-analyze"):
-        words = [tool, "verify", unit]
+        words = [tool, "verify", str(unit)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stderr) == (0, "")
