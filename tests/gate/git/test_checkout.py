@@ -44,142 +44,88 @@ def test_bare_repository_has_only_its_linked_work_trees(path: Path, tmp_path: Pa
 # ---------------------------------------------------------------- what it is doing
 
 
-def stops(path: Path, *args: str) -> None:
-    done = subprocess.run(["git", *args], cwd=path, capture_output=True)
-    assert done.returncode, "was to stop at a conflict"
+DOING = {
+    "rebasing": ("main", "git rebase --apply side"),
+    "rebasing what it takes along": (
+        "below",
+        "git branch below; git commit -q --allow-empty -m x; git rebase --update-refs side",
+    ),
+    "cherry-picking": (
+        "main",
+        "git cherry-pick side~1 side; echo mine >README; git commit -qam resolved",
+    ),
+    "applying patches": ("main", "git format-patch -1 --stdout side | git am"),
+}
 
 
-def fork(path: Path) -> None:
-    """Branch `side` conflicts with `main`, twice."""
+@pytest.mark.parametrize("doing", DOING)
+def test_busy(path: Path, tmp_path: Path, doing: str) -> None:
     git("checkout", "-q", "-b", "side", cwd=path)
     commit_files(path, {"README": "side\n"})
     commit_files(path, {"README": "side 2\n"})
     git("checkout", "-q", "main", cwd=path)
     commit_files(path, {"README": "main\n"})
-
-
-def am(path: Path) -> None:
-    patch = git("format-patch", "-1", "--stdout", "side", cwd=path)
-    (path / "p.mbox").write_text(patch + "\n")
-    stops(path, "am", "p.mbox")
-
-
-def between_picks(path: Path) -> None:
-    stops(path, "cherry-pick", "side~1", "side")
-    (path / "README").write_text("mine\n")
-    git("commit", "-q", "-a", "-m", "resolved", cwd=path)
-
-
-DOING: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "rebase --apply": ("rebasing", lambda path: stops(path, "rebase", "--apply", "side")),
-    "between two picks": ("cherry-picking", between_picks),
-    "am": ("applying patches", am),
-}
-
-
-@pytest.mark.parametrize(("word", "start"), DOING.values(), ids=DOING)
-def test_busy(path: Path, tmp_path: Path, word: str, start: Callable[[Path], object]) -> None:
-    fork(path)
     git("checkout", "-q", "--detach", cwd=path)
     git("worktree", "add", "-q", str(tmp_path / "linked"), "main", cwd=path)
-    start(tmp_path / "linked")
+    branch, commands = DOING[doing]
+    subprocess.run(["sh", "-c", commands], cwd=tmp_path / "linked", timeout=60)
     repo = Repository.open(path)
-    assert busy(repo, "main") == word
+    assert busy(repo, branch) == doing.removesuffix(" what it takes along")
     assert busy(repo, "side") is None
-
-
-def test_busy_with_a_branch_that_a_rebase_takes_along(path: Path) -> None:
-    fork(path)
-    git("branch", "stacked", "main", cwd=path)
-    commit_files(path, {"src/a.py": "a = 2\n"})
-    stops(path, "rebase", "--update-refs", "side")
-    assert busy(Repository.open(path), "stacked") == "rebasing"
 
 
 # ---------------------------------------------------------------- what is not committed
 
 
-def edit(path: Path) -> None:
-    (path / "README").write_text("changed\n")
-
-
-def edit_keeping_the_size(path: Path) -> None:
+def unstaged_of_the_same_size(path: Path) -> None:
     (path / "README").write_text("READ ME\n")
 
 
-def stage(path: Path) -> None:
-    edit(path)
+def staged_and_put_back(path: Path) -> None:
+    (path / "README").write_text("changed\n")
     git("add", "README", cwd=path)
-
-
-def stage_and_put_back(path: Path) -> None:
-    stage(path)
     (path / "README").write_text("read me\n")
 
 
-def remove(path: Path) -> None:
+def directory_instead(path: Path) -> None:
     (path / "README").unlink()
-
-
-def link(path: Path) -> None:
-    remove(path)
-    (path / "README").symlink_to("src/a.py")
-
-
-def directory(path: Path) -> None:
-    remove(path)
     write_files(path, {"README/x": ""})
 
 
-def parent_is_a_link(path: Path) -> None:
+def behind_a_link(path: Path) -> None:
     (path / "src").rename(path / "real")
     (path / "src").symlink_to("real")
 
 
 def unmerged(path: Path) -> None:
-    fork(path)
-    git("reset", "-q", "--hard", "HEAD^", cwd=path)
-    git("merge", "-q", "side~1", cwd=path)
-    git("reset", "-q", "HEAD^", cwd=path)
     oid = git("rev-parse", "HEAD:README", cwd=path)
     entries = f"0 {'0' * 40}\tREADME\n" + "".join(f"100644 {oid} {n}\tREADME\n" for n in (1, 2, 3))
     git("update-index", "--index-info", cwd=path, stdin=entries)
-    (path / "README").write_text("read me\n")
 
 
-def add(path: Path, name: str, *options: str) -> None:
-    write_files(path, {name: ""})
-    git("add", *options, name, cwd=path)
+def added_and_removed(path: Path) -> None:
+    write_files(path, {"n/m": ""})
+    git("add", "n/m", cwd=path)
+    (path / "n/m").unlink()
 
 
-def added_and_removed(path: Path, name: str) -> None:
-    add(path, name)
-    (path / name).unlink()
+def created(*names: str) -> Callable[[Path], object]:
+    return lambda path: write_files(path, dict.fromkeys(names, ""))
 
 
+SRC = ["src", "src/a.py", "src/b.py", "README", "README/x"]
 STATES: dict[str, tuple[Callable[[Path], object], list[str], list[str]]] = {
-    "clean": (lambda path: None, ["README", "src/a.py", ":(exclude)README", "new", "dir/new"], []),
-    "unstaged, same size": (edit_keeping_the_size, ["README"], ["README"]),
-    "staged and put back": (stage_and_put_back, ["README"], ["README"]),
-    "removed": (remove, ["README", "src/a.py"], ["README"]),
-    "a link instead": (link, ["README"], ["README"]),
-    "a directory instead": (directory, ["README"], ["README"]),
-    "behind a link": (parent_is_a_link, ["src/a.py", "README"], ["src/a.py"]),
-    "untracked": (lambda path: write_files(path, {"new": ""}), ["new", "src/a.py"], ["new"]),
-    "ignored": (lambda path: write_files(path, {"x.log": ""}), ["x.log"], ["x.log"]),
-    "file where a directory is needed": (
-        lambda path: write_files(path, {"x.log": ""}),
-        ["x.log/deep/er"],
-        ["x.log/deep/er"],
-    ),
-    "directory where a file is needed": (
-        lambda path: write_files(path, {"d/x.log": ""}),
-        ["d"],
-        ["d"],
-    ),
-    "added and removed": (lambda path: added_and_removed(path, "n"), ["n"], ["n"]),
-    "added below": (lambda path: added_and_removed(path, "n/m"), ["n"], ["n"]),
+    "clean": (created(), ["README", ":(exclude)README", "new", "dir/new", *SRC], []),
+    "unstaged, same size": (unstaged_of_the_same_size, ["README"], ["README"]),
+    "staged and put back": (staged_and_put_back, ["README"], ["README"]),
+    "a directory instead": (directory_instead, ["README"], ["README"]),
+    "behind a link": (behind_a_link, ["src/a.py", "README"], ["src/a.py"]),
+    "added below and removed": (added_and_removed, ["n"], ["n"]),
     "unmerged": (unmerged, ["README"], ["README"]),
+    "untracked": (created("new"), ["new", "src/a.py"], ["new"]),
+    "file where a directory is needed": (created("x.log"), ["x.log/deep/er"], ["x.log/deep/er"]),
+    "directory where a file is needed": (created("d/x.log"), ["d"], ["d"]),
+    "directory that does not give way": (created("src/x.log"), SRC, ["src"]),
     "a name like a pattern": (
         lambda path: (path / "src/a.py").write_text("dirty"),
         ["*.py", "src/a.py"],
@@ -197,11 +143,3 @@ def test_dirty(
     before = (path / ".git/index").read_bytes()
     assert dirty(only(path), tip, paths) == expected
     assert (path / ".git/index").read_bytes() == before
-
-
-def test_a_directory_may_give_way_to_a_file(path: Path) -> None:
-    tip = git("rev-parse", "HEAD", cwd=path)
-    whole = ["src", "src/a.py", "src/b.py", "README", "README/x"]
-    assert dirty(only(path), tip, whole) == []
-    write_files(path, {"src/x.log": ""})
-    assert dirty(only(path), tip, whole) == ["src"]

@@ -8,74 +8,59 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.git.checkout import Whereabouts, WorkTrees
+from patchq.gate.git.checkout import WorkTrees
 from patchq.gate.git.repository import Repository
 from tests.helpers.gitrepo import git, make_repo
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """A repository with a linked work tree inside, one beside, one that is gone from inside, and a
-    repository of its own."""
+    """A repository with a linked work tree inside, one beside, one that is gone from inside, one
+    with a clone in its place, and a repository of its own."""
     repo = make_repo(tmp_path / "shop", {"src/a.py": "a\n", ".gitignore": "*.log\n/out/\n"})
-    for branch, place in (("in", "trees/in"), ("gone", "trees/gone"), ("beside", "../beside")):
+    for branch, place in (
+        ("in", "trees/in"),
+        ("gone", "trees/gone"),
+        ("beside", "../beside"),
+        ("cloned", "../cloned"),
+    ):
         git("worktree", "add", "-q", "-b", branch, place, cwd=repo)
-    shutil.rmtree(repo / "trees/gone")
+    for gone in ("trees/gone", "../cloned"):
+        shutil.rmtree(repo / gone)
+    git("clone", "-q", ".", "../cloned", cwd=repo)
     git("init", "-q", "vendor/lib", cwd=repo)
-    (tmp_path / "link").symlink_to(repo)
     (repo / "way-out").symlink_to(tmp_path)
     (repo / "way-in").symlink_to("src")
     (repo / "latest.py").symlink_to("src/a.py")
     return repo
 
 
+PATHS: dict[str, tuple[str | None, str]] = {
+    "shop/new/dir/x.py": ("new/dir/x.py", ""),
+    "shop/way-in/a.py": ("src/a.py", ""),
+    "shop/latest.py": ("latest.py", ""),
+    "shop/trees/in/src/a.py": ("src/a.py", ""),
+    "beside/src/a.py": ("src/a.py", ""),
+    "beside/src/x.log": ("src/x.log", "git ignores"),
+    "shop/out/a.py": ("out/a.py", "git ignores"),
+    "other/a.py": (None, "no work tree"),
+    "shop/../shop/src/a.py": (None, "climbs"),
+    "shop/way-out/x.py": (None, "no work tree"),
+    "shop/trees/gone/src/a.py": (None, "a work tree that is gone"),
+    "cloned/src/a.py": (None, "gone"),
+    "shop/vendor/lib/a.py": (None, "a repository of its own"),
+    "shop/src/\0.py": (None, "no path that can be looked up"),
+}
+
+
 @pytest.mark.parametrize("place", [".", "../beside"], ids=["main", "beside"])
-@pytest.mark.parametrize(
-    ("path", "below"),
-    [
-        ("shop/src/a.py", "src/a.py"),
-        ("shop/new/dir/x.py", "new/dir/x.py"),
-        ("shop/way-in/a.py", "src/a.py"),
-        ("shop/latest.py", "latest.py"),
-        ("shop/trees/in/src/a.py", "src/a.py"),
-        ("beside/src/a.py", "src/a.py"),
-    ],
-)
-def test_what_a_path_names(repo: Path, place: str, path: str, below: str) -> None:
-    trees = WorkTrees(Repository.open(repo / place))
-    assert trees.find(f"{repo.parent}/{path}") == Whereabouts(below)
-
-
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [
-        ("other/a.py", "no work tree"),
-        ("shop/../shop/src/a.py", "climbs"),
-        ("shop/way-out/x.py", "no work tree"),
-        ("shop/trees/gone/src/a.py", "a work tree that is gone"),
-        ("shop/vendor/lib/a.py", "a repository of its own"),
-        ("shop/src/\0.py", "no path that can be looked up"),
-    ],
-)
-def test_what_names_no_file_of_the_repository(repo: Path, path: str, reason: str) -> None:
-    found = WorkTrees(Repository.open(repo)).find(f"{repo.parent}/{path}")
-    assert found.path is None
+@pytest.mark.parametrize("path", PATHS)
+def test_what_a_path_names(repo: Path, place: str, path: str) -> None:
+    below, reason = PATHS[path]
+    found = WorkTrees(Repository.open(repo / place)).find(f"{repo.parent}/{path}")
+    assert found.path == below
+    assert bool(found.reason) == bool(reason)
     assert reason in found.reason
-
-
-@pytest.mark.parametrize("place", ["shop", "beside"])
-@pytest.mark.parametrize("path", ["src/x.log", "out/a.py"])
-def test_what_git_ignores(repo: Path, place: str, path: str) -> None:
-    found = WorkTrees(Repository.open(repo)).find(f"{repo.parent}/{place}/{path}")
-    assert found == Whereabouts(path, "is one that git ignores")
-
-
-def test_a_clone_in_the_place_of_a_work_tree_is_another_repository(repo: Path) -> None:
-    shutil.rmtree(repo.parent / "beside")
-    git("clone", "-q", os.fspath(repo), os.fspath(repo.parent / "beside"), cwd=repo)
-    found = WorkTrees(Repository.open(repo)).find(f"{repo.parent}/beside/src/a.py")
-    assert found.path is None
-    assert "gone" in found.reason
 
 
 def test_a_submodule_is_a_repository_of_its_own_to_its_parent_alone(repo: Path) -> None:
@@ -85,5 +70,5 @@ def test_a_submodule_is_a_repository_of_its_own_to_its_parent_alone(repo: Path) 
     path = f"{repo}/libs/inner/b.py"
     assert "its own" in WorkTrees(Repository.open(repo)).find(path).reason
     own = WorkTrees(Repository.open(repo / "libs/inner"))
-    assert own.find(path) == Whereabouts("b.py")
+    assert own.find(path).path == "b.py"
     assert own.find(f"{repo}/src/a.py").path is None

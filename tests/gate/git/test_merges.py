@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from patchq.core.model.values import FileChange
 from patchq.gate.git.merges import Merged, merge
 from patchq.gate.git.repository import Repository
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -42,17 +41,3 @@ def test_a_conflict_has_none(
 ) -> None:
     repo, trees = sides(tmp_path / "r", ours, theirs)
     assert merge(repo, *trees) == Merged(None, beyond_lines)
-
-
-def test_trees_in_memory_are_merged(tmp_path: Path) -> None:
-    repo, trees = sides(tmp_path / "r", {"a.txt": TEN.replace("1", "one")}, {"c.txt": "c\n"})
-    tip = git("rev-list", "--max-parents=0", "HEAD", cwd=tmp_path / "r")
-    after = TEN.replace("8", "eight").encode()
-    theirs = repo.write_tree(tip, [FileChange("a.txt", TEN.encode(), after)])
-    merged = merge(repo, trees[0], trees[1], theirs)
-    assert merged.tree is not None
-    both = TEN.replace("1", "one").replace("8", "eight")
-    made = commit_files(tmp_path / "r", {"a.txt": both, "c.txt": "c\n"})
-    git("rm", "-q", "c.txt", cwd=tmp_path / "r")
-    made = commit_files(tmp_path / "r", {})
-    assert merged.tree == git("rev-parse", f"{made}^{{tree}}", cwd=tmp_path / "r")

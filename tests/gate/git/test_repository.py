@@ -39,19 +39,9 @@ def tip(path: Path) -> str:
     return git("rev-parse", "HEAD", cwd=path)
 
 
-def write(repo: Repository, tip: str, *changes: FileChange, message: str = "m") -> str:
-    commit, _ = repo.write_commit(tip, changes, message, WHO, WHO)
-    repo.write_objects()
-    return commit
-
-
 def edit(path: str, before: str | None, after: str | None, **more: object) -> FileChange:
     texts = (text if text is None else text.encode() for text in (before, after))
     return FileChange(path, *texts, **more)  # type: ignore[arg-type]
-
-
-def names(path: Path, commit: str) -> list[str]:
-    return git("ls-tree", "-r", "--name-only", commit, cwd=path).split("\n")
 
 
 # ---------------------------------------------------------------- opening
@@ -86,7 +76,6 @@ def test_resolve_commit(path: Path, repo: Repository, tip: str) -> None:
     git("tag", "main2", tip, cwd=path)
     git("branch", "main2", first, cwd=path)
     asked = {
-        tip: tip,
         tip.upper(): tip,
         tip[:8]: tip,
         "main": tip,
@@ -96,10 +85,8 @@ def test_resolve_commit(path: Path, repo: Repository, tip: str) -> None:
         "main2": None,  # a tag and a branch, and they differ
         "HEAD~1": None,
         "main:README": None,
-        ":/Start": None,
         "0" * 40: None,
         git("rev-parse", "HEAD:README", cwd=path): None,
-        "nope": None,
         "": None,
         "--help": None,
         tip[:3]: None,
@@ -123,6 +110,7 @@ FILTERS = {
     "d/odd.bin": None,
     "new/dir/x.bin": "lfs",
     "d/z.txt": None,
+    "d/x.mine": "mine",
 }
 
 
@@ -131,20 +119,14 @@ def test_filter_attribute_is_that_of_the_commit(path: Path, tmp_path: Path) -> N
     git("rm", "-q", "-r", "d", cwd=path)
     without = commit_files(path, {".gitattributes": "d/z.txt filter=later\n"})
     git("clone", "-q", "--bare", str(path), str(tmp_path / "bare"), cwd=path)
+    (tmp_path / "attributes").write_text("*.mine filter=mine\n")
+    git("config", "core.attributesFile", str(tmp_path / "attributes"), cwd=tmp_path / "bare")
     repo = Repository.open(tmp_path / "bare")
     for _ in range(2):  # libgit2 caches attribute files
         tree = repo.tree(with_filters)
         assert {name: tree.filtered(name) for name in FILTERS} == FILTERS
         later = repo.tree(without)
         assert [later.filtered(name) for name in ("x.bin", "d/z.txt")] == [None, "later"]
-
-
-def test_filter_attribute_from_outside_the_tree(path: Path, tip: str, tmp_path: Path) -> None:
-    (tmp_path / "attributes").write_text("*.txt filter=mine\n")
-    git("config", "core.attributesFile", str(tmp_path / "attributes"), cwd=path)
-    tree = Repository.open(path).tree(tip)
-    assert tree.filtered("a/b.txt") == "mine"
-    assert tree.filtered("a/b.py") is None
 
 
 def test_damaged_history_is_a_fault(path: Path, tip: str) -> None:
@@ -192,29 +174,22 @@ def test_write_commit_changes_exactly_that(path: Path, repo: Repository, tip: st
         "D\tsrc/deep/er/c.py",
     ]
     assert git("ls-tree", commit, "bin/go", cwd=path).startswith("100755")
-    assert git("ls-tree", commit, "new/dir/n.py", cwd=path).startswith("100644")
-    assert git("ls-tree", commit, "src/deep", cwd=path) == ""
     assert git("status", "--porcelain", cwd=path) == ""
     git("fsck", "--strict", cwd=path)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        [edit("README/x", None, "x")],
-        [edit("src", None, "x")],
-        [edit("README", "stale\n", "x")],
-        [edit("src/a.py", "b = 1\n", "b = 1\n", renamed_from="src/b.py")],
-        [edit("new", None, "x"), edit("new", None, "y")],
-    ],
-    ids=[
-        "file becomes directory",
-        "directory becomes file",
-        "changed since",
-        "rename onto a file",
-        "twice",
-    ],
-)
+LOSING = {
+    "file becomes directory": [edit("README/x", None, "x")],
+    "directory becomes file": [edit("src", None, "x")],
+    "changed since": [edit("README", "stale\n", "x")],
+    "rename onto a file": [edit("src/a.py", "b = 1\n", "b = 1\n", renamed_from="src/b.py")],
+    "twice": [edit("new", None, "x"), edit("new", None, "y")],
+    "git's own": [edit(".git/config", None, "x")],
+    "no name": [edit("src/..", None, "x")],
+}
+
+
+@pytest.mark.parametrize("changes", LOSING.values(), ids=LOSING)
 def test_changes_that_would_lose_data_are_refused(
     repo: Repository, tip: str, changes: list[FileChange]
 ) -> None:
@@ -222,40 +197,26 @@ def test_changes_that_would_lose_data_are_refused(
         repo.write_commit(tip, changes, "m", WHO, WHO)
 
 
-def test_g06_a_damaged_object_in_the_way_is_replaced(
-    path: Path, repo: Repository, tip: str
-) -> None:
-    change = edit("src/deep/er/c.py", "c = 1\n", "c = 2\n")
-    commit = write(repo, tip, change)
-    made = git("rev-list", "--objects", "--no-object-names", f"{tip}..{commit}", cwd=path)
-    assert len(made.split()) == 6
-    for oid in made.split():
-        loose = path / ".git/objects" / oid[:2] / oid[2:]
-        loose.unlink()
-        loose.write_bytes(b"")
-    assert write(Repository.open(path), tip, change) == commit
-    git("fsck", "--strict", cwd=path)
+@pytest.mark.parametrize("files", [3, 40], ids=["loose", "beside a pack"])
+def test_g06_a_damaged_object_in_the_way_is_replaced(path: Path, tip: str, files: int) -> None:
+    changes = [edit(f"new/{number}.py", None, f"{number}\n") for number in range(files)]
 
+    def write() -> str:
+        repo = Repository.open(path)
+        commit, _ = repo.write_commit(tip, changes, "m", WHO, WHO)
+        repo.write_objects()
+        repo.close()
+        return commit
 
-def test_damaged_objects_are_replaced_beside_a_pack(path: Path, repo: Repository, tip: str) -> None:
-    changes = [edit(f"new/{number}.py", None, f"{number}\n") for number in range(40)]
-    commit = write(repo, tip, *changes)
+    commit = write()
     made = git("rev-list", "--objects", "--no-object-names", f"{tip}..{commit}", cwd=path).split()
-    for oid in made[::2]:
+    assert len(made) == files + 3
+    for oid in made if files < 40 else made[::2]:
         loose = path / ".git/objects" / oid[:2] / oid[2:]
         loose.parent.mkdir(exist_ok=True)
+        loose.unlink(missing_ok=True)
         loose.write_bytes(b"")
-    repo.close()
-    for file in (path / ".git/objects/pack").iterdir():
+    for file in (path / ".git/objects").glob("pack/*"):
         file.unlink()
-    assert write(Repository.open(path), tip, *changes) == commit
+    assert write() == commit
     git("fsck", "--full", "--strict", cwd=path)
-
-
-@pytest.mark.parametrize("name", [".git/config", "src/.."])
-def test_a_name_that_no_file_can_have_is_refused(repo: Repository, tip: str, name: str) -> None:
-    with pytest.raises(RepositoryFault, match="cannot be the name"):
-        repo.write_commit(tip, [edit(name, None, "x")], "m", WHO, WHO)
-
-
-# ---------------------------------------------------------------- identity

@@ -96,6 +96,13 @@ def move(path: Path, old: str, new: str, step: Follow | None = None) -> None:
     assert refs.move(Repository.open(path), "refs/heads/main", old, new, "m", WHO, first=first)
 
 
+def land(path: Path, old: str, new: str) -> None:
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    move(path, old, new, step)
+    step.commit()
+
+
 def files(path: Path) -> dict[str, tuple[bytes, bool]]:
     """Everything in the work tree, empty directories included; links by where they lead."""
 
@@ -129,19 +136,6 @@ def clone_of(path: Path, commit: str, tmp_path: Path) -> dict[str, tuple[bytes, 
 # ---------------------------------------------------------------- the two phases
 
 
-def test_the_work_tree_follows(path: Path, tmp_path: Path, old: str, new: str) -> None:
-    expected = clone_of(path, new, tmp_path)
-    step = follow(path, old, new)
-    assert step.prepare() == []
-    assert (path / ".git/index.lock").exists()
-    move(path, old, new, step)
-    step.commit()
-    assert files(path) == expected
-    assert git("diff-files", cwd=path) == ""
-    assert git("status", "--porcelain", "--ignored", cwd=path) == ""
-    assert rest(path) == []
-
-
 def test_a_change_as_young_as_the_index_is_not_hidden(path: Path, old: str, new: str) -> None:
     """Same size, same times: git looks closer only because the index is no younger."""
     git("config", "core.trustctime", "false", cwd=path)
@@ -151,25 +145,17 @@ def test_a_change_as_young_as_the_index_is_not_hidden(path: Path, old: str, new:
     write_files(path, {"unrelated": "STAYS\n"})
     os.utime(path / "unrelated", instant)
     os.utime(path / ".git/index", instant)
-    step = follow(path, old, new)
-    assert step.prepare() == []
-    move(path, old, new, step)
-    step.commit()
+    land(path, old, new)
     assert git("status", "--porcelain", cwd=path) == " M unrelated"
 
 
-@pytest.mark.parametrize("way", ["attribute", "autocrlf"])
-def test_line_ends_are_converted_as_git_does(path: Path, way: str) -> None:
-    if way == "attribute":
-        commit_files(path, {".gitattributes": "* text=auto eol=crlf\n"})
-    else:
-        git("config", "core.autocrlf", "true", cwd=path)
+def test_line_ends_are_converted_as_git_does(path: Path) -> None:
+    commit_files(path, {".gitattributes": "* text=auto eol=crlf\n"})
     git("rm", "-q", "--cached", "-r", ".", cwd=path)
     git("reset", "-q", "--hard", cwd=path)
     old = git("rev-parse", "HEAD", cwd=path)
     assert (path / "src/a.py").read_bytes() == b"a = 1\r\n"
-    change = FileChange("src/a.py", b"a = 1\n", b"a = 2\n")
-    new = commit(Repository.open(path), old, change)
+    new = commit(Repository.open(path), old, FileChange("src/a.py", b"a = 1\n", b"a = 2\n"))
     step = follow(path, old, new)
     assert step.prepare() == []
     assert (path / "src/a.py").read_bytes() == b"a = 2\r\n"
@@ -184,51 +170,14 @@ def test_line_ends_are_converted_as_git_does(path: Path, way: str) -> None:
 # ---------------------------------------------------------------- what is in the way
 
 
-def edit_readme(path: Path) -> None:
+def test_a_work_tree_that_is_not_clean_is_left_alone(path: Path, old: str, new: str) -> None:
     write_files(path, {"README": "mine\n"})
-
-
-def stage_readme(path: Path) -> None:
-    edit_readme(path)
     git("add", "README", cwd=path)
-
-
-def relink(path: Path, name: str, to: str | None) -> None:
-    """A link there, or a file that holds what the link that was there led to."""
-    held = os.readlink(path / name) if to is None else ""
-    (path / name).unlink(missing_ok=True)
-    if to is None:
-        (path / name).write_text(held)
-    else:
-        (path / name).symlink_to(to)
-
-
-WAYS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
-    "staged": (stage_readme, ["README"]),
-    "a link in the way of a directory's end": (
-        lambda path: relink(path, "below/mine", "../src"),
-        ["below"],
-    ),
-}
-
-
-@pytest.mark.parametrize(("make", "expected"), WAYS.values(), ids=WAYS)
-def test_a_work_tree_that_is_not_clean_is_left_alone(
-    path: Path, old: str, new: str, make: Callable[[Path], object], expected: list[str]
-) -> None:
-    make(path)
+    (path / "below/mine").symlink_to("../src")
     before = files(path), git("status", "--porcelain", "--ignored", cwd=path)
-    assert follow(path, old, new).prepare() == expected
+    assert follow(path, old, new).prepare() == ["README", "below"]
     assert (files(path), git("status", "--porcelain", "--ignored", cwd=path)) == before
     assert rest(path) == []
-
-
-def edit_as_the_batch(path: Path) -> None:
-    write_files(path, {"README": "read more\n" * 50})
-
-
-def add_as_the_batch(path: Path) -> None:
-    write_files(path, {"new/dir/n.py": "n = 1\n"})
 
 
 def links_as_the_batch(path: Path) -> None:
@@ -237,21 +186,14 @@ def links_as_the_batch(path: Path) -> None:
         (path / name).unlink(missing_ok=True)
         (path / name).symlink_to(to)
     (path / "ended").unlink()
-
-
-def stage(edit: Callable[[Path], None]) -> Callable[[Path], None]:
-    def staged(path: Path) -> None:
-        edit(path)
-        git("add", "-A", cwd=path)
-
-    return staged
+    git("add", "-A", cwd=path)
 
 
 ALREADY: dict[str, Callable[[Path], object]] = {
-    "edited": edit_as_the_batch,
-    "untracked": add_as_the_batch,
+    "edited": lambda path: write_files(path, {"README": "read more\n" * 50}),
+    "untracked": lambda path: write_files(path, {"new/dir/n.py": "n = 1\n"}),
     "gone": lambda path: shutil.rmtree(path / "old"),
-    "staged links": stage(links_as_the_batch),
+    "staged links": links_as_the_batch,
 }
 """What a person, or a work tree that is handed in, has done of the batch already."""
 
@@ -268,10 +210,7 @@ def test_what_has_the_result_already_is_not_in_the_way(
     assert files(path) == expected
     step.rollback()
     assert (files(path), git("status", "--porcelain", "--ignored", cwd=path)) == before
-    step = follow(path, old, new)
-    assert step.prepare() == []
-    move(path, old, new, step)
-    step.commit()
+    land(path, old, new)
     assert files(path) == expected
     assert git("status", "--porcelain", "--ignored", cwd=path) == ""
     assert rest(path) == []
@@ -349,15 +288,8 @@ def test_what_cannot_be_undone_now_is_left_to_recovery(
 
 def test_death_at_every_step_of_a_landing(path: Path, tmp_path: Path, old: str, new: str) -> None:
     expected = {commit: clone_of(path, commit, tmp_path) for commit in (old, new)}
-
-    def land() -> None:
-        step = follow(path, old, new)
-        assert step.prepare() == []
-        move(path, old, new, step)
-        step.commit()
-
     ends = []
-    for _ in deaths(land):
+    for _ in deaths(lambda: land(path, old, new)):
         refs.clean(path / ".git")
         recover(Repository.open(path))
         tip = git("rev-parse", "main", cwd=path)
