@@ -70,28 +70,20 @@ def test_install_is_repeatable_and_uninstall_restores_everything(repo: Path) -> 
     assert patchq("hooks", "uninstall", cwd=repo).out == "nothing to restore\n"
 
 
-OUTER = """\
-#!{interpreter}
-echo "before $0 $*" >>"$LOG"
-cat >>"$LOG"
-exit {code}
-"""
-
-
-@pytest.mark.parametrize("interpreter", ["/bin/sh", "/usr/bin/env bash"])
 @pytest.mark.parametrize("code", [0, 3])
 def test_the_hook_that_was_there_runs_first_with_input_and_name(
-    interpreter: str, code: int, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    code: int, repo: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("LOG", str(tmp_path / "log"))
-    hook(repo / ".git/hooks/pre-push", OUTER.format(interpreter=interpreter, code=code))
+    log = tmp_path / "log"
+    outer = f'#!/usr/bin/env bash\necho "before $0 $*" >>{log}\ncat >>{log}\nexit {code}\n'
+    hook(repo / ".git/hooks/pre-push", outer)
     patchq("hooks", "install", "--git", cwd=repo)
     git("init", "-q", "--bare", str(tmp_path / "remote.git"), cwd=tmp_path)
     git("remote", "add", "origin", str(tmp_path / "remote.git"), cwd=repo)
     status, _ = tried("push", "origin", "main", cwd=repo)
     assert status == (1 if code else 0)
     head, zeros = git("rev-parse", "HEAD", cwd=repo), "0" * 40
-    called, given = (tmp_path / "log").read_text().splitlines()
+    called, given = log.read_text().splitlines()
     assert called.endswith(f"/pre-push origin {tmp_path / 'remote.git'}")
     assert given == f"refs/heads/main {head} refs/heads/main {zeros}"
 
@@ -194,39 +186,25 @@ def gated(repo: Path) -> Path:
     return repo
 
 
-@pytest.mark.parametrize(
-    ("files", "message", "said"),
-    [
-        ({"a.txt": "one\nTWO\n"}, "Good", None),
-        ({"a.txt": f"ghp_{RANDOM}\n"}, "x", "a.txt:1: looks like a GitHub token"),
+def test_git_am_passes_the_configured_hooks(gated: Path) -> None:
+    for files, message, said in (
         ({"c.txt": "BAD\n"}, "x", "the hook no-bad (pre-commit) refused the change"),
-        (
-            {"c.txt": "ok\n"},
-            f"x\n\nghp_{RANDOM}",
-            "the commit message, line 3: looks like a GitHub token",
-        ),
-    ],
-)
-def test_git_am_passes_the_configured_hooks(
-    files: dict[str, str], message: str, said: str | None, gated: Path
-) -> None:
-    text, tip = mail(gated, files, message), git("rev-parse", "HEAD", cwd=gated)
-    status, told = tried("am", cwd=gated, stdin=text)
-    if said is None:
-        assert status == 0, told
-        assert git("rev-parse", "HEAD^", cwd=gated) == tip
-        return
-    assert status != 0
-    assert said in told
-    assert RANDOM not in told
-    assert git("rev-parse", "HEAD", cwd=gated) == tip
-    git("am", "--abort", cwd=gated)
+        ({"c.txt": "ok\n"}, f"x\n\nghp_{RANDOM}", "the commit message, line 3: looks like"),
+    ):
+        tip, text = git("rev-parse", "HEAD", cwd=gated), mail(gated, files, message)
+        status, told = tried("am", cwd=gated, stdin=text)
+        assert status != 0
+        assert said in told
+        assert RANDOM not in told
+        assert git("rev-parse", "HEAD", cwd=gated) == tip
+        git("am", "--abort", cwd=gated)
+    assert tried("am", cwd=gated, stdin=mail(gated, {"c.txt": "ok\n"}))[0] == 0
+    assert git("rev-parse", "HEAD^", cwd=gated) == tip
 
 
 GATE_CASES: list[tuple[dict[str, str], str, str | None]] = [
     ({"c.txt": "fine\n", "d.py": "x = 1\n"}, "Good", None),
     ({".env": "A=1\n"}, "x", "path.denied: .env may not be changed"),
-    ({"A.txt": "x\n"}, "x", "path.exists: A.txt"),
     ({"c.txt": f"ghp_{RANDOM}\n"}, "x", "edit.secret: c.txt:1: looks like a GitHub token"),
     ({"c.txt": "x\n"}, f"x\n\nghp_{RANDOM}", "edit.secret: the commit message, line 3"),
     ({"d.py": "x = (\n"}, "x", "result.syntax: the new file d.py does not parse"),
@@ -253,17 +231,17 @@ def test_what_no_batch_may_do_nobody_does_by_git_with_any_hooks_or_none(
     """What git's hooks ask, without a configuration and without a queue."""
     before = git("rev-parse", "HEAD", cwd=repo)
     stage(repo, files)
-    (tmp_path / "message").write_text(message)
-    asked = [["--message", str(tmp_path / "message")], []]
+    place = tmp_path / "message"
+    place.write_text(message)
+    asked = [["--message", str(place)], []]
     told = [patchq("hooks", "check", *words, cwd=repo, code=None) for words in asked]
     git("commit", "-q", "-m", message, cwd=repo)
     now = git("rev-parse", "HEAD", cwd=repo)
     pushed = patchq("hooks", "check", "--push", "main", before, now, cwd=repo, code=None)
-    for codes, out in (([t.code for t in told], "".join(t.out for t in told)), (
-        [pushed.code], pushed.out,
-    )):  # fmt: skip
-        assert sum(codes) == (0 if said is None else 1), out
-        assert said is None or said in out
+    for answers in (told, [pushed]):
+        out = "".join(each.out for each in answers)
+        assert sum(each.code for each in answers) == (said is not None), out
+        assert (said or "") in out
         assert RANDOM not in out
 
 
@@ -323,32 +301,21 @@ def test_hooks_that_others_share_do_nothing_where_nothing_was_installed(
 # ---------------------------------------------------------------- pushes and merges
 
 
-def propose(repo: Path, id: str = "fix") -> str:
-    """A proposal; its commit."""
+def propose(repo: Path) -> None:
     patchq("init", cwd=repo)
-    drop = block("a.txt", "two\n", f"{id}\n")
-    write_files(repo / ".patchq/inbox", {f".{id}": drop})
-    (repo / f".patchq/inbox/.{id}").rename(repo / f".patchq/inbox/{id}.md")
+    drop(repo / ".patchq", {"fix.md": block("a.txt", "two\n", "fix\n")})
     patchq("run", cwd=repo)
-    return git("rev-parse", f"patchq/{id}", cwd=repo)
-
-
-def propose_and_clone(repo: Path, tmp_path: Path) -> Path:
-    """A proposal, and a bare repository that has the target without it."""
-    remote = tmp_path / "remote.git"
-    git("clone", "-q", "--bare", str(repo), str(remote), cwd=tmp_path)
-    (repo / ".git/info").mkdir(exist_ok=True)
-    with (repo / ".git/info/exclude").open("a") as file:
-        file.write(".patchq.yaml\n")
-    propose(repo)
-    git("remote", "add", "origin", str(remote), cwd=repo)
-    git("fetch", "-q", "origin", cwd=repo)
-    return remote
 
 
 @pytest.fixture
 def pushing(repo: Path, tmp_path: Path) -> Path:
-    propose_and_clone(repo, tmp_path)
+    """A proposal, and a bare repository that has the target without it."""
+    remote = tmp_path / "remote.git"
+    git("clone", "-q", "--bare", str(repo), str(remote), cwd=tmp_path)
+    (repo / ".git/info/exclude").write_text(".patchq.yaml\n")
+    propose(repo)
+    git("remote", "add", "origin", str(remote), cwd=repo)
+    git("fetch", "-q", "origin", cwd=repo)
     patchq("hooks", "install", "--git", cwd=repo)
     return repo
 
@@ -362,17 +329,14 @@ def test_pre_push_keeps_a_proposal_from_the_target(pushing: Path) -> None:
     assert tried("push", "origin", "side:main", cwd=pushing)[0] == 1
     # As its own branch it may go anywhere: that is how it is published.
     git("push", "-q", "origin", "patchq/fix", "side", cwd=pushing)
-
-
-def test_what_a_person_put_on_the_local_branch_is_pushed(pushing: Path) -> None:
+    # What a person put on the local branch goes, though nothing has noticed it yet.
+    git("checkout", "-q", "main", cwd=pushing)
     git("reset", "-q", "--hard", "patchq/fix", cwd=pushing)
     assert git("for-each-ref", "refs/patchq/waiting", cwd=pushing) != ""
     git("push", "-q", "origin", "main", cwd=pushing)
 
 
 def test_the_protected_branches_are_the_targets_or_those_that_git_names(pushing: Path) -> None:
-    git("push", "-q", "origin", "patchq/fix:release/1", cwd=pushing)
-    git("push", "-q", "origin", ":release/1", cwd=pushing)
     git("config", "patchq.protectedBranch", "release/*", cwd=pushing)
     assert tried("push", "origin", "patchq/fix:release/1", cwd=pushing)[0] == 1
     git("config", "--unset", "patchq.protectedBranch", cwd=pushing)
@@ -398,7 +362,6 @@ def test_update_keeps_what_waits_here_from_the_target(
     assert "main would get proposals that nobody has accepted:" in said
     status, said = tried("push", "origin", "main:refs/patchq/waiting/mine", cwd=clone)
     assert "refs/patchq/waiting/mine is patchq's own" in said
-    git("push", "-q", "origin", "main:side", cwd=clone)
     git("reset", "-q", "--hard", "HEAD^", cwd=clone)
     commit_files(clone, {"c.txt": "x\n"})
     git("push", "-q", "origin", "main", cwd=clone)
