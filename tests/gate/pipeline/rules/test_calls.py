@@ -10,10 +10,12 @@ import pytest
 from tests.helpers.deciding import Bench, Row, check
 
 A = {"a.txt": "one\ntwo\nthree\n"}
+INNER = {"a.txt": "f:\n    one\n    two\n"}
 CUT = {"a.txt": "one\nthree\n"}
+UNREADABLE = ("response.unreadable_edit",)
 
 
-def _messages(*calls: tuple[str, dict[str, Any]]) -> str:
+def called(*calls: tuple[str, dict[str, Any]]) -> str:
     content = [
         {"type": "tool_use", "id": f"t{n}", "name": name, "input": words}
         for n, (name, words) in enumerate(calls)
@@ -23,53 +25,30 @@ def _messages(*calls: tuple[str, dict[str, Any]]) -> str:
     )
 
 
-def _edit(old: str, new: str = "", **more: Any) -> dict[str, Any]:
+def edit(old: str, new: str = "", **more: Any) -> dict[str, Any]:
     return {"file_path": "a.txt", "old_string": old, "new_string": new, **more}
 
 
-def _multi(*pairs: tuple[str, str]) -> dict[str, Any]:
-    edits = [{"old_string": old, "new_string": new} for old, new in pairs]
-    return {"file_path": "a.txt", "edits": edits}
-
-
-def _rows(
-    name: str, before: dict[str, str], calls: list[tuple[str, dict[str, Any]]], **outcome: Any
-) -> list[Row]:
-    return [Row(name, before, _messages(*calls), **outcome)]
-
-
-DELETIONS = [
-    *_rows("Edit", A, [("Edit", _edit("two"))], after=CUT),
-    *_rows("MultiEdit", A, [("MultiEdit", _multi(("two", "")))], after=CUT),
-    *_rows("every one", {"a.txt": "x\ny\nx\n"}, [("Edit", _edit("x", replace_all=True))],
-           after={"a.txt": "y\n"}),
+MULTI = {"file_path": "a.txt", "edits": [{"old_string": "two", "new_string": ""}]}
+LOOK = {"path": "a.txt", "pattern": "two", "text": "two"}
+ROWS = [
+    Row("Edit", A, called(("Edit", edit("two"))), CUT),
+    Row("MultiEdit", A, called(("MultiEdit", MULTI)), CUT),
+    Row("every one", {"a.txt": "x\ny\nx\n"}, called(("Edit", edit("x", replace_all=True))),
+        {"a.txt": "y\n"}),
+    Row("behind the indentation", INNER,
+        called(("Edit", edit("one\n    two", "if x:\n        one\n    two"))),
+        {"a.txt": "f:\n    if x:\n        one\n    two\n"}),
+    Row("more lines, one further out", INNER, called(("Edit", edit("one", "one\ntwo"))),
+        codes=("match.none",)),
+    *(Row(name, A, called((name, LOOK), ("Edit", edit("two\n"))), CUT)
+      for name in ("list_dir", "mcp__fs__read_text_file")),
+    Row("an unknown one with a path", A,
+        called(("frobnicate", {"path": "a.txt"}), ("Edit", edit("two\n"))), codes=UNREADABLE),
+    Row("it looks, and holds an edit", A, called(("view", edit("two\n"))), codes=UNREADABLE),
 ]  # fmt: skip
 
 
-LETTER = [
-    *_rows("behind the indentation", {"a.txt": "f:\n    one\n    two\n"},
-           [("Edit", _edit("one\n    two", "if x:\n        one\n    two"))],
-           after={"a.txt": "f:\n    if x:\n        one\n    two\n"}),
-    *_rows("more lines, one further out", {"a.txt": "f:\n    one\n    two\n"},
-           [("Edit", _edit("one", "one\ntwo"))], codes=("match.none",)),
-]  # fmt: skip
-
-
-LOOKS = ("view", "list_dir", "Glob", "grep", "mcp__fs__read_text_file")
-
-
-NAMES = [
-    *(row for name in LOOKS
-      for row in _rows(name, A, [(name, {"path": "a.txt", "pattern": "two", "text": "two"}),
-                                 ("Edit", _edit("two\n"))], after=CUT)),
-    *_rows("an unknown one with a path", A,
-           [("frobnicate", {"path": "a.txt"}), ("Edit", _edit("two\n"))],
-           codes=("response.unreadable_edit",)),
-    *_rows("it looks, and holds an edit", A, [("view", _edit("two\n"))],
-           codes=("response.unreadable_edit",)),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("row", [*DELETIONS, *LETTER, *NAMES], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_calls(bench: Bench, row: Row) -> None:
     check(bench, row)

@@ -24,10 +24,6 @@ AUTO = Config(mode="auto")
 Pairs = Iterable[tuple[str, str]]
 
 
-def said(form: str, pairs: Pairs, path: str = PATH) -> str:
-    return WRITERS[form]([Change(path, old, new) for old, new in pairs], AS_IT_IS)
-
-
 def rows(
     name: str,
     before: str,
@@ -38,12 +34,12 @@ def rows(
     says: tuple[str, ...] = (),
 ) -> Iterator[Row]:
     """The same in several forms."""
-    pairs = list(pairs)
+    changes = [Change(PATH, old, new) for old, new in pairs]
     for form in forms:
         yield Row(
             f"{name}: {form}",
             {PATH: before},
-            said(form, pairs),
+            WRITERS[form](changes, AS_IT_IS),
             None if after is None else {PATH: after},
             codes,
             says=says,
@@ -63,12 +59,12 @@ def messages(*calls: Mapping[str, object]) -> str:
     return json.dumps({"type": "message", "role": "assistant", "model": "m", "content": content})
 
 
-def edit(old: str, new: str, path: str = PATH) -> dict[str, object]:
-    return tool("Edit", file_path=path, old_string=old, new_string=new)
+def edit(old: str, new: str) -> dict[str, object]:
+    return tool("Edit", file_path=PATH, old_string=old, new_string=new)
 
 
-def write(text: str, path: str = PATH) -> dict[str, object]:
-    return tool("Write", file_path=path, content=text)
+def write(text: str) -> dict[str, object]:
+    return tool("Write", file_path=PATH, content=text)
 
 
 MOVED = lines("alpha", "def f", "  one", "omega")
@@ -114,25 +110,11 @@ def deleted(path: str) -> str:
 
 
 def created(path: str, text: str) -> str:
-    return f"{path}\n<<<<<<< SEARCH\n=======\n{text}>>>>>>> REPLACE\n\n"
+    return changed(path, "", text)
 
 
 def changed(path: str, old: str, new: str) -> str:
     return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n\n"
-
-
-def v4a(*parts: str) -> str:
-    return f"*** Begin Patch\n{''.join(parts)}*** End Patch\n"
-
-
-def moved(old: str, new: str, body: str = "") -> str:
-    return f"*** Update File: {old}\n*** Move to: {new}\n{body}"
-
-
-def diff(old: str, new: str, body: str = "") -> str:
-    head = f"diff --git a/{old} b/{new}\nsimilarity index {90 if body else 100}%\n"
-    names = f"--- a/{old}\n+++ b/{new}\n" if body else ""
-    return f"{head}rename from {old}\nrename to {new}\n{names}{body}"
 
 
 ONE, TWO = lines("1", "same", "x"), lines("2", "same", "y")
@@ -145,8 +127,6 @@ WHOLE = [
       for name, text in {
           "blocks": deleted(PATH) + created(PATH, NEW),
           "blocks, the other way": created(PATH, NEW) + deleted(PATH),
-          "v4a": v4a(f"*** Delete File: {PATH}\n*** Add File: {PATH}\n",
-                     "".join(f"+{line}\n" for line in NEW.splitlines())),
           "a fence": f"{deleted(PATH)}````text:{PATH}\n{NEW}````\n",
       }.items()),
     *(Row(f"a swap, {name}", FILES, text, {"a.txt": TWO, "b.txt": ONE},
@@ -155,21 +135,14 @@ WHOLE = [
           "blocks": renamed("a.txt", "b.txt") + renamed("b.txt", "a.txt"),
           "by a third name": renamed("a.txt", "t") + renamed("b.txt", "a.txt")
           + renamed("t", "b.txt"),
-          "v4a": v4a(moved("a.txt", "b.txt"), moved("b.txt", "a.txt")),
-          "diff": diff("a.txt", "b.txt") + diff("b.txt", "a.txt"),
       }.items()),
-    *(Row(f"a chain, {name}", FILES, text, {"a.txt": None, "b.txt": ONE, "c.txt": TWO})
-      for name, text in {
-          "blocks": renamed("b.txt", "c.txt") + renamed("a.txt", "b.txt"),
-          "v4a": v4a(moved("a.txt", "b.txt"), moved("b.txt", "c.txt")),
-          "diff": diff("a.txt", "b.txt") + diff("b.txt", "c.txt"),
-      }.items()),
+    Row("a chain", FILES, renamed("b.txt", "c.txt") + renamed("a.txt", "b.txt"),
+        {"a.txt": None, "b.txt": ONE, "c.txt": TWO}),
     Row("renamed onto a deleted file", FILES, renamed("a.txt", "b.txt") + deleted("b.txt"),
         {"a.txt": None, "b.txt": ONE}, warnings=("base.unknown",)),
-    *(Row(f"swapped, and edited where the quote stands once, under {path}", FILES,
-          renamed("a.txt", "b.txt") + changed(path, "1\n", "I\n") + renamed("b.txt", "a.txt"),
-          {"a.txt": TWO, "b.txt": "I\nsame\nx\n"})
-      for path in ("a.txt", "b.txt")),
+    Row("swapped, and edited where the quote stands once", FILES,
+        renamed("a.txt", "b.txt") + changed("a.txt", "1\n", "I\n") + renamed("b.txt", "a.txt"),
+        {"a.txt": TWO, "b.txt": "I\nsame\nx\n"}),
     Row("swapped, and edited where the quote stands in both", FILES,
         renamed("a.txt", "b.txt") + renamed("b.txt", "a.txt") + changed("a.txt", "same\n", "S\n"),
         None, ("conflict.order",), says=("two files", "renames")),

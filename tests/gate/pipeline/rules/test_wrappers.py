@@ -10,10 +10,6 @@ A = {"src/a.py": "x = 1\ny = 2\n"}
 BLOCK = "<<<<<<< SEARCH\nx = 1\n=======\nx = 3\n>>>>>>> REPLACE\n"
 DONE = {"src/a.py": "x = 3\ny = 2\n"}
 
-NEIGHBOURS = [
-    Row("fence of four under its path", A, f"src/a.py\n````python\n{BLOCK}````\n", DONE),
-]
-
 SEARCH = f"src/a.py\n{BLOCK}"
 V4A = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x = 1\n+x = 3\n y = 2\n*** End Patch\n"
 DIFF = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,2 +1,2 @@\n-x = 1\n+x = 3\n y = 2\n"
@@ -35,19 +31,13 @@ FORMS = {
 UNREADABLE, TRUNCATED = ("response.unreadable_edit",), ("response.truncated",)
 
 
-def draft(form: str) -> str:
-    """The edit of a form with another result."""
-    return FORMS[form].replace("x = 3", "x = 9")
-
-
 def in_every_form(*patterns: tuple[str, str], codes: tuple[str, ...] = ()) -> list[Row]:
-    """A row for each form and each pattern, in which `{}` stands for the edit and `{draft}` for
-    one with another result."""
+    """A row for each form and each pattern, in which `{}` stands for the edit."""
     return [
         Row(
             f"{name}, {form}",
             A,
-            pattern.replace("{}", FORMS[form]).replace("{draft}", draft(form)),
+            pattern.replace("{}", FORMS[form]),
             None if codes else DONE,
             codes,
         )
@@ -56,36 +46,14 @@ def in_every_form(*patterns: tuple[str, str], codes: tuple[str, ...] = ()) -> li
     ]
 
 
-STAYS = [
-    *NEIGHBOURS,
-    *in_every_form(
-        ("all in unknown tags", "<patch_set>\n{}</patch_set>\n"),
-        ("words about a tag", "I strip `</think>` and `<think>` now.\n\n{}\nSee `</think>`.\n"),
-        ("a plain thought", "<think>\nHm.\n</think>\n\n{}"),
-        ("a draft in a thought", "<thinking>\n{draft}\nNo.\n</thinking>\n\n{}"),
-    ),
-]
-THOUGHTS = in_every_form(
-    ("another case", "<Think>\n{draft}\n</Think>\n\n{}"),
-    ("brackets", "[THINK]\n{draft}\n[/THINK]\n\n{}"),
-    (
-        "channels",
-        "<|channel|>analysis<|message|>Hm.\n{draft}<|end|><|start|>assistant<|channel|>final"
-        "<|message|>\n{}",
-    ),
+STAYS = in_every_form(
+    ("all in unknown tags", "<patch_set>\n{}</patch_set>\n"),
+    ("words about a tag", "I strip `</think>` and `<think>` now.\n\n{}\nSee `</think>`.\n"),
 )
-DRAFTS = [
-    *in_every_form(
-        ("closed only", "Hm.\n\n{draft}\n</think>\n\n{}"),
-        ("two finals", "<|channel|>final<|message|>\n{draft}\n<|channel|>final<|message|>\n{}"),
-        codes=UNREADABLE,
-    ),
-    *in_every_form(
-        ("open to the end", "<reasoning>\nHm.\n\n{}"),
-        ("no final channel", "<|channel|>analysis<|message|>Hm.\n\n{}"),
-        codes=TRUNCATED,
-    ),
-]
+DRAFTS = in_every_form(
+    ("two finals", "<|channel|>final<|message|>\n{}\n<|channel|>final<|message|>\n{}"),
+    codes=UNREADABLE,
+)
 
 
 # ---------------------------------------------------------------- prefixes
@@ -97,40 +65,30 @@ def behind(prefix: str, text: str, first: str | None = None) -> str:
     return (first or prefix) + text.splitlines()[0] + "\n" + "".join(lines[1:])
 
 
-FENCED = {name: f"```\n{FORMS[name]}```\n" for name in ("block", "patch", "call")}
-LINES = {name: text for name, text in FORMS.items() if text.startswith("```") or name == "block"}
-LINES |= {f"fenced {name}": text for name, text in FENCED.items()}
-PYTHON = {"src/a.py": "def f():\n    if a:\n        x = 1\n\n    return x\n"}
-INNER = (
-    "src/a.py\n<<<<<<< SEARCH\n    if a:\n        x = 1\n=======\n    if b:\n\n        x = 1\n"
-    ">>>>>>> REPLACE\n"
-)
+LINES = {
+    "block": SEARCH,
+    "whole": WHOLE,
+    **{f"fenced {name}": f"```\n{FORMS[name]}```\n" for name in ("block", "patch", "call")},
+}
 PREFIXED = [
     *(
-        Row(f"{name}, {form}", A, f"{above}{behind(prefix, text, first)}\nDone.\n", DONE)
+        Row(f"{name}, {form}", A, f"{above}{behind(prefix, text)}\nDone.\n", DONE)
         for form, text in LINES.items()
-        for name, above, prefix, first in (
-            ("quotation", "So:\n\n", "> ", None),
-            ("list", "1. I change it:\n\n", "   ", None),
+        for name, above, prefix in (
+            ("quotation", "So:\n\n", "> "),
+            ("list", "1. I change it:\n\n", "   "),
         )
     ),
     Row("a bullet", A, f"src/a.py\n{behind('  ', BLOCK, '- ')}", DONE),
     Row("a hash before each line", A, f"src/a.py\n{behind('# ', BLOCK)}", DONE),
-    Row(
-        "inner indentation and blank lines",
-        PYTHON,
-        behind("  ", INNER),
-        {"src/a.py": PYTHON["src/a.py"].replace("if a:\n", "if b:\n\n")},
-    ),
 ]
-
-
-# ---------------------------------------------------------------- a second divider
-
-SPARE = BLOCK.replace(">>>>>>>", "=======\n>>>>>>>")
-DIVIDED = [
-    Row("in Markdown", {"a.md": "x = 1\n"}, f"a.md\n{SPARE}", None, UNREADABLE),
-]
+DIVIDED = Row(
+    "a second divider in Markdown",
+    {"a.md": "x = 1\n"},
+    f"a.md\n{BLOCK.replace('>>>>>>>', '=======' + chr(10) + '>>>>>>>')}",
+    None,
+    UNREADABLE,
+)
 
 
 # ---------------------------------------------------------------- a cut end
@@ -141,9 +99,7 @@ ENDS = [
         ("a closed fence", "{}\nRun:\n\n```bash\npytest\n```"),
     ),
     *in_every_form(
-        ("an opening marker", "{}\nsrc/b.py\n<<<<<<< SEARCH"),
         ("a path and a fence", "{}\nsrc/b.py\n```python"),
-        ("a patch", "{}\n*** Begin Patch\n*** Update File: src/b.py\n@@\n-b"),
         ("a bare path", "{}\nsrc/b.py\n"),
         ("an open call", '{}\n{"file_path": "src/b.py", "old_string": "b", "new_s'),
         codes=TRUNCATED,
@@ -153,22 +109,14 @@ ENDS = [
 
 # ---------------------------------------------------------------- escaped on the way
 
-TAGGED = {"a.html": "<p>one</p>\n<p>two &amp; <b></p>\n", "src/a.py": "x = 1\ny = 2\n"}
-HTML = "a.html\n<<<<<<< SEARCH\n<p>one</p>\n=======\n<p>1</p>\n>>>>>>> REPLACE\n"
-
-
-def entities(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
+HTML = BLOCK.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 ESCAPED = [
-    Row("entities", TAGGED, entities(HTML), None, UNREADABLE),
-    Row("escaped beside edits", TAGGED, f"{SEARCH}\n{entities(HTML)}", None, UNREADABLE),
+    Row("escaped beside edits", A, f"{SEARCH}\nsrc/a.py\n{HTML}", None, UNREADABLE),
     *in_every_form(
         ("words about entities", "Use &lt;b&gt; for <b> and \\n for a line's end.\n\n{}"),
         ("words about markers", "It begins with `&lt;&lt;&lt;&lt;&lt;&lt;&lt; SEARCH`.\n\n{}"),
     ),
-]  # fmt: skip
+]
 
 
 # ---------------------------------------------------------------- notations of other tools
@@ -176,23 +124,22 @@ ESCAPED = [
 AB = A | {"src/b.py": "z = 1\n"}
 
 
-def cline(path: str, block: str) -> str:
-    return f"<replace_in_file>\n<path>{path}</path>\n<diff>\n{block}</diff>\n</replace_in_file>\n"
-
-
+CLINE = f"<replace_in_file>\n<path>src/a.py</path>\n<diff>\n{BLOCK}</diff>\n</replace_in_file>\n"
 NOTED = [
-    Row("a call that holds a block", AB, cline("src/a.py", BLOCK), DONE),
+    Row("a call that holds a block", AB, CLINE, DONE),
     *(
         Row(f"a path as {line}", AB, f"{line}\n{text}", DONE)
-        for line in ("src/a.py:1", "`src/a.py:1-2`")
-        for text in (BLOCK, f"```python\n{BLOCK}```\n")
+        for line, text in (
+            ("src/a.py:1", BLOCK),
+            ("`src/a.py:1-2`", f"```python\n{BLOCK}```\n"),
+        )
     ),
     Row("two paths in words", AB, f"Not src/b.py but src/a.py:\n{BLOCK}", codes=UNREADABLE),
     Row("a path in tags", AB, f"<path>src/a.py</path>\n{BLOCK}", DONE),
 ]
 
 
-ROWS = [*STAYS, *THOUGHTS, *DRAFTS, *PREFIXED, *DIVIDED, *ENDS, *ESCAPED, *NOTED]
+ROWS = [*STAYS, *DRAFTS, *PREFIXED, DIVIDED, *ENDS, *ESCAPED, *NOTED]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
