@@ -67,46 +67,32 @@ def branches(repo: Path) -> list[str]:
 
 # ---------------------------------------------------------------- names
 
-NAMES = [
-    ("fix.1.txt", "", "fix.1"),
-    ("no-ending", "", "no-ending"),
-    ("two  words & more.md", "", "two-words-more"),
-    ("x.lock.md", "", "x-lock"),
-    ("n" * 150 + ".md", "", "n" * 100),
-    ("a.md", "b", "b"),
-    ("a.md", "../../x", "x"),
-]
-
 
 def test_id_comes_from_the_front_matter_else_the_file(repo: Path) -> None:
-    for number, (name, own, id) in enumerate(NAMES):
-        text = block(f"new{number}.txt", "", "x\n")
-        (one,) = run(repo, (name, matter(text, id=own) if own else text))
+    names = {"two  words & more.md": "two-words-more", "x.lock.md": "x-lock", "n" * 150: "n" * 100}
+    for number, (name, id) in enumerate(names.items()):
+        (one,) = run(repo, (name, block(f"new{number}.txt", "", "x\n")))
         assert (one["id"], one["source"]["name"]) == (id, name)
-    assert sorted(branches(repo)) == sorted(id for _, _, id in NAMES)
+    (own,) = run(repo, ("a.md", matter(EDIT, id="../../x")))
+    assert sorted(branches(repo)) == sorted([*names.values(), own["id"]])
 
 
 def test_used_id_gets_a_number(repo: Path) -> None:
+    git("branch", "patchq/x", cwd=repo)
     first, second, third = run(
         repo, ("x.md", EDIT), ("x.md", OTHER), ("y.md", matter(BAD, id="x")), code=1
     )
-    assert [first["id"], second["id"], third["id"]] == ["x", "x-2", "x-3"]
-    patchq("accept", "x", cwd=repo)
-    patchq("discard", "x-2", cwd=repo)
-    (fourth,) = run(repo, ("x.md", block("c.txt", "c\n", "C\n")))
-    assert fourth["id"] == "x-4"
-
-
-def test_id_of_somebody_s_branch_is_not_taken(repo: Path) -> None:
-    git("branch", "patchq/x", cwd=repo)
-    (first,) = run(repo, ("x.md", EDIT))
-    assert first["id"] == "x-2"
+    assert [first["id"], second["id"], third["id"]] == ["x-2", "x-3", "x-4"]
+    patchq("accept", "x-2", cwd=repo)
+    patchq("discard", "x-3", cwd=repo)
+    (fourth,) = run(repo, ("x.md", THIRD))
+    assert fourth["id"] == "x-5"
 
 
 # ---------------------------------------------------------------- second deliveries
 
 
-def test_same_bytes_while_the_first_waits_and_after_a_discard(repo: Path) -> None:
+def test_same_bytes_while_the_first_waits_and_when_it_is_gone(repo: Path) -> None:
     first, second = run(repo, ("x.md", EDIT), ("y.md", EDIT))
     assert (first["state"], second["state"]) == ("proposed", "duplicate")
     assert second["duplicate_of"] == "x"
@@ -114,6 +100,8 @@ def test_same_bytes_while_the_first_waits_and_after_a_discard(repo: Path) -> Non
     patchq("discard", "x", cwd=repo)
     (third,) = run(repo, ("z.md", EDIT))
     assert (third["state"], third["id"]) == ("proposed", "z")
+    first, second = run(repo, ("v.md", BAD), ("w.md", BAD), code=1)
+    assert [first["state"], second["state"]] == ["rejected", "rejected"]
 
 
 def test_same_bytes_after_landing_and_after_their_lines_changed(repo: Path) -> None:
@@ -126,16 +114,7 @@ def test_same_bytes_after_landing_and_after_their_lines_changed(repo: Path) -> N
     commit = commit_files(repo, {"a.txt": "one\ntwo\nthree\n"})
     (third,) = run(repo, ("z.md", EDIT), code=1)
     (problem,) = third["problems"]
-    assert problem["code"] == "conflict.base"
-    assert problem["conflicts_with"]["commit"] == commit
-
-
-def test_same_bytes_after_a_refusal(repo: Path) -> None:
-    first, second = run(repo, ("x.md", BAD), ("y.md", BAD), code=1)
-    assert [first["state"], second["state"]] == ["rejected", "rejected"]
-    commit_files(repo, {"a.txt": "nowhere\n"})
-    (third,) = run(repo, ("z.md", BAD))
-    assert third["state"] == "proposed"
+    assert (problem["code"], problem["conflicts_with"]["commit"]) == ("conflict.base", commit)
 
 
 def test_same_bytes_after_the_first_was_rebased(repo: Path) -> None:
@@ -159,38 +138,23 @@ def test_retries_supersedes_what_waits(repo: Path) -> None:
     assert git("rev-parse", "refs/patchq/discarded/x", cwd=repo)
 
 
-def test_retry_of_a_refused_batch_names_it_and_a_refused_one_supersedes_nothing(
-    repo: Path,
-) -> None:
+def test_a_retry_that_is_refused_supersedes_nothing(repo: Path) -> None:
     first, second = run(repo, ("x.md", BAD), ("x.md", matter(EDIT, retries="x")), code=1)
     assert (first["state"], second["state"]) == ("rejected", "proposed")
     assert (second["id"], second["retry"]["of"]) == ("x-2", "x")
-    (third,) = run(repo, ("y.md", matter(BAD, retries="x-2")), code=1)
-    assert third["state"] == "rejected"
+    run(repo, ("y.md", matter(BAD, retries="x-2")), code=1)
     assert branches(repo) == ["x-2"]
 
 
 def test_explicit_id_supersedes_the_same_agent_s_alone(repo: Path) -> None:
-    for number, other in enumerate(("agent: other\n", "")):
-        one, two = (block(f"{number}{part}.txt", "", "x\n") for part in "ab")
-        first, second = run(
-            repo,
-            ("x.md", f"---\nid: fix{number}\nagent: coder\n---\n{one}"),
-            ("y.md", f"---\nid: fix{number}\n{other}---\n{two}"),
-        )
-        assert (first["id"], second["id"]) == (f"fix{number}", f"fix{number}-2")
-        assert (first["state"], second["state"]) == ("proposed", "proposed")
-
-
-def test_each_further_try_takes_the_place_of_the_last(repo: Path) -> None:
     keys = {"id": "fix", "agent": "coder"}
-    tries = [("a.md", matter(text, **keys)) for text in (EDIT, OTHER, THIRD)]
-    first, second, third = run(repo, *tries)
-    assert [first["state"], second["state"], third["state"]] == [
-        "superseded", "superseded", "proposed",
-    ]  # fmt: skip
+    others = (matter(OTHER, id="lib", agent="a"), matter(THIRD, id="lib", agent="b"))
+    run(repo, *((f"{n}.md", text) for n, text in enumerate((*others, matter(EDIT, id="lib")))))
+    tries = [matter(block(f"{n}.txt", "", "x\n"), **keys) for n in range(3)]
+    first, second, third = run(repo, *((f"{n}.md", text) for n, text in enumerate(tries)))
     assert [first["duplicate_of"], second["duplicate_of"]] == ["fix-2", "fix-3"]
-    assert branches(repo) == ["fix-3"]
+    assert third["state"] == "proposed"
+    assert branches(repo) == ["fix-3", "lib", "lib-2", "lib-3"]
 
 
 def test_branch_that_is_checked_out_outlives_its_batch(repo: Path) -> None:
@@ -260,14 +224,6 @@ def test_replacement_of_a_dependency_counts(repo: Path) -> None:
     patchq("accept", "x-2", cwd=repo)
     patchq("run", cwd=repo)
     assert told(repo, "y")["state"] == "applied"
-
-
-def test_batch_that_depends_on_what_it_replaces_is_refused(repo: Path) -> None:
-    run(repo, ("x.md", EDIT))
-    drop(repo / ".patchq", {"y.md": f"---\nretries: x\ndepends_on: [x]\n---\n{OTHER}"})
-    patchq("run", cwd=repo, code=1)
-    assert codes(told(repo, "y")) == [("depends.failed", "error")]
-    assert told(repo, "x")["state"] == "proposed"
 
 
 def test_unknown_dependency_is_waited_for_so_long(repo: Path) -> None:

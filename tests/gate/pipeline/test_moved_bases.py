@@ -38,13 +38,11 @@ def test_the_collision_names_who_changed_these_lines(repo: Path) -> None:
     commit_on_trunk(repo, {"a.txt": f"line 0\n{later}"}, "Elsewhere in the file")
     second = give(repo, "second", f"---\nbase: {base}\n---\n{IX}", code=1)
     (problem,) = second["problems"]
-    assert problem["code"] == "conflict.base"
-    assert (problem["edit"], problem["path"], problem["line"]) == ("1", "a.txt", 9)
+    assert (problem["code"], problem["line"]) == ("conflict.base", 9)
     assert problem["conflicts_with"] == {
         "batch": "first", "edit": "1", "commit": first["commit"], "agent": "ada",
         "path": "a.txt", "lines": [9, 9],
     }  # fmt: skip
-    assert second["edits"][0]["state"] == "failed"
     page = (repo / ".patchq/rejected/second.report.md").read_text()
     assert "10 | line nine" in page, "the lines as they are on the tip"
     tip = git("rev-parse", "trunk", cwd=repo)
@@ -103,8 +101,6 @@ def test_a_whole_file_for_one_that_was_just_renamed_is_proposed(repo: Path) -> N
     git("checkout", "-q", "main", cwd=repo)
     told = give(repo, "r", "```text:b.txt\nb\nmore\n```\n")
     assert (told["state"], [p["code"] for p in told["problems"]]) == ("proposed", ["base.unknown"])
-    told = give(repo, "new", "```text:d.txt\nd\n```\n")
-    assert (told["state"], told["problems"]) == ("applied", [])
 
 
 def test_two_good_changes_that_break_the_file_together_are_refused(repo: Path) -> None:

@@ -84,13 +84,10 @@ def test_a_request_becomes_a_commit(tmp_path: Path) -> None:
     with place(tmp_path, WHOLE) as at:
         told = at.request()
         assert (told["state"], told["id"]) == ("applied", "fix")
-        assert told["source"]["name"] == "fix.request.yaml"
         assert (told["agent"], told["model"]) == ("patchq", "m-1")
         assert told["base"] == {"commit": at.base, "how": "declared"}
         assert at.stops(told) == [(1, "whole", "stop")]
-        assert git("show", "main:a.py", cwd=at.root) + "\n" == SMALL.replace(
-            "'hello ' + name", "f'hello {name}'"
-        )
+        assert "f'hello {name}'" in git("show", "main:a.py", cwd=at.root)
         assert at.body().endswith(WHOLE)
         assert "Assisted-by: patchq:m-1" in git("log", "-1", "--format=%B", cwd=at.root)
         (asked,) = at.server.requests
@@ -108,31 +105,19 @@ def test_what_a_model_says_of_itself_is_not_believed(tmp_path: Path) -> None:
 
 
 CUT = Reply(WHOLE, finish="length")
-LADDERS = {
-    "whole at last": (
-        [CUT, CUT, CUT, CUT, WHOLE],
-        "applied",
-        [("whole", "length"), *[("diff", "length")] * 3, ("whole", "stop")],
-    ),
-    "never": (
-        [CUT],
-        "response.truncated",
-        [("whole", "length"), *[("diff", "length")] * 3, ("whole", "length")],
-    ),
-}
 
 
-@pytest.mark.parametrize(("script", "end", "attempts"), LADDERS.values(), ids=LADDERS)
+@pytest.mark.parametrize(("last", "stop"), [(WHOLE, "stop"), (CUT, "length")])
 def test_what_cannot_be_used_is_asked_for_again(
-    script: list[Reply | str], end: str, attempts: list[tuple[str, str]], tmp_path: Path
+    last: Reply | str, stop: str, tmp_path: Path
 ) -> None:
-    with place(tmp_path, *script) as at:
+    with place(tmp_path, CUT, CUT, CUT, CUT, last) as at:
         told = at.request()
-        assert [(form, stop) for _, form, stop in at.stops(told)] == attempts
-        assert [n for n, _, _ in at.stops(told)] == [*range(1, len(attempts) + 1)]
-        assert told["state"] == ("applied" if end == "applied" else "rejected")
-        assert codes(told) == ([] if end == "applied" else [end])
-        assert len(at.server.requests) == len(attempts)
+        cuts = [(1, "whole", "length"), *((n, "diff", "length") for n in (2, 3, 4))]
+        assert at.stops(told) == [*cuts, (5, "whole", stop)]
+        assert told["state"] == ("applied" if stop == "stop" else "rejected")
+        assert codes(told) == ([] if stop == "stop" else ["response.truncated"])
+        assert len(at.server.requests) == 5
 
 
 FAILURES = {
@@ -149,9 +134,6 @@ def test_a_model_that_fails_is_a_refusal(code: str, reply: Reply, tmp_path: Path
         assert at.stops(told) == [(1, "whole", code)]
         assert SMALL in told["retry"]["prompt"], "what to send by hand"
         assert at.body() == ASKED
-        page = (at.queue / "rejected/fix.report.md").read_text()
-        assert code in page
-        assert "The prompt, to send by hand" in page
 
 
 def test_without_a_model_nothing_is_sent(tmp_path: Path) -> None:
@@ -163,20 +145,18 @@ def test_without_a_model_nothing_is_sent(tmp_path: Path) -> None:
     assert f"base: {at.base}" in told["retry"]["prompt"]
 
 
-BAD = {
-    "no task": ("files: [a.py]\n", "frontmatter.value"),
-    "base": ("files: [a.py]\ntask: x\nbase: feed\n", "frontmatter.base"),
-    "secret": ("files: [.env]\ntask: x\n", "path.denied"),
-    "test": ("files: [a.py]\ntask: x\ntests: [b.py]\n", "path.not_found"),
-    "retries": ("retries: nothing\n", "frontmatter.value"),
-}
-
-
-@pytest.mark.parametrize(("text", "code"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("files: [a.py]\n", "frontmatter.value"),
+        ("files: [a.py]\ntask: x\nbase: feed\n", "frontmatter.base"),
+        ("files: [.env]\ntask: x\n", "path.denied"),
+        ("files: [a.py]\ntask: x\ntests: [b.py]\n", "path.not_found"),
+    ],
+)
 def test_a_request_that_cannot_be_asked_for(text: str, code: str, tmp_path: Path) -> None:
     with place(tmp_path, WHOLE) as at:
-        told = at.request(text)
-        assert (told["state"], codes(told)) == ("rejected", [code])
+        assert codes(at.request(text)) == [code]
         assert at.server.requests == []
 
 
@@ -189,42 +169,28 @@ def test_a_request_never_asks_for_more(tmp_path: Path) -> None:
 
 
 def test_an_anchor_that_was_not_offered_is_invented(tmp_path: Path) -> None:
-    script = {
-        "file": "big.py",
-        "edits": [
-            {
-                "type": "delete",
-                "anchor": {"type": "line_pattern", "selected": "    return 199"},
-            }
-        ],
-    }
+    anchor = {"type": "line_pattern", "selected": "    return 199"}
+    script = {"file": "big.py", "edits": [{"type": "delete", "anchor": anchor}]}
     with place(tmp_path, json.dumps(script)) as at:
         told = at.request("files: [{path: big.py, line: 1}]\ntask: x\nform: edit-script\n")
         assert codes(told) == ["anchor.invented"]
-        assert at.stops(told) == [(1, "edit-script", "stop")]
         assert "<<<<<<< SEARCH" in told["retry"]["prompt"]
 
 
 # ---------------------------------------------------------------- asking again
 
 
-def test_a_refused_answer_is_asked_for_again(tmp_path: Path) -> None:
-    with place(tmp_path, MISSED, DIFF, more=", auto_retry: 2, correct: false") as at:
+def test_a_refused_answer_is_asked_for_again_so_often(tmp_path: Path) -> None:
+    with place(tmp_path, MISSED, more=", auto_retry: 2, correct: false") as at:
         first = at.request()
         second = report(at.queue, "fix-2")
-        assert (first["state"], codes(first)) == ("rejected", ["match.none"])
-        assert (second["state"], second["retry"]["of"]) == ("applied", "fix")
+        assert len(at.server.requests) == len([*at.queue.glob("rejected/*.report.json")]) == 3
+        assert codes(first) == codes(second) == ["match.none"]
+        assert second["retry"]["of"] == "fix"
         sent = at.server.requests[1].question
         assert first["retry"]["prompt"].splitlines()[2] in sent
         assert "'hullo ' + nam" in sent
         assert at.body("fix-2").count("retries: ") == 1
-
-
-def test_asking_again_ends(tmp_path: Path) -> None:
-    with place(tmp_path, MISSED, more=", auto_retry: 2, correct: false") as at:
-        at.request()
-        assert len(at.server.requests) == 3
-        assert len([*at.queue.glob("rejected/*.report.json")]) == 3
 
 
 def test_what_a_person_asks_for_is_sent_on_as_a_quotation(tmp_path: Path) -> None:
@@ -253,9 +219,6 @@ def test_what_was_dropped_is_not_sent_on(tmp_path: Path) -> None:
         patchq("run", cwd=at.root, code=1)
         assert codes(report(at.queue, "mine")) == ["match.none"]
         assert at.server.requests == []
-
-
-# ---------------------------------------------------------------- the command
 
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
