@@ -58,11 +58,6 @@ def configure(home: Path, key: str, value: str) -> None:
     git("config", "--global", key, value, cwd=home)
 
 
-def lock(place: Path | None = None) -> None:
-    """Have the agent forget every passphrase."""
-    _run("gpgconf", "--kill", "gpg-agent")
-
-
 def verified(repo: Path, commit: str = "main") -> str:
     """What git says of a commit's signature; a bad or missing one fails the test."""
     done = subprocess.run(

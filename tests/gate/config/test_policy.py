@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
-from patchq.gate.config.policy import NAMED, Policy, doubt, matcher, pattern_error
+from patchq.gate.config.policy import Policy, matcher, pattern_error
 
 DEFAULT = Policy()
 TABLE = (Path(__file__).parent / "run_by_tools.txt").read_text(encoding="utf-8")
@@ -43,30 +43,19 @@ ORDINARY = (
     ("path", "pattern"),
     [
         (".env", ".env"),
-        ("deploy/.env", ".env"),
-        (".env.production", ".env.*"),
-        ("tls/server.pem", "*.pem"),
         ("tls/SERVER.KEY", "*.key"),
-        ("a.p12", "*.p12"),
-        ("id_rsa", "id_rsa*"),
         (".ssh/id_ed25519.pub", "id_ed25519*"),
-        ("credentials-prod.json", "credentials*.json"),
         # the same files to a more lenient file system
         (".e\u200bnv", ".env"),
         ("．env", ".env"),
-        (".env.", ".env.*"),
         (".env::$DATA", ".env"),
     ],
 )
 def test_secrets_are_denied(path: str, pattern: str) -> None:
     says = f"`{pattern}` names secrets, unless `paths.deny` has `!{pattern}`"
     assert DEFAULT.denied(path) == says
-
-
-@pytest.mark.parametrize("pattern", ["*.lock", ".env"])
-def test_an_own_pattern_is_said_to_be_one(pattern: str) -> None:
-    path = pattern.replace("*", "a")
-    assert Policy(deny=[pattern]).denied(path) == f"`paths.deny` has the pattern `{pattern}`"
+    own = Policy(deny=[pattern]).denied(path)
+    assert own == f"`paths.deny` has the pattern `{pattern}`"
 
 
 def unreviewed(paths: list[str], *, existed: bool) -> list[str]:
@@ -88,29 +77,16 @@ def test_plain_sources_and_documents_land() -> None:
     assert asking == []
 
 
-def test_each_name_of_the_list_is_needed() -> None:
-    """Without it, a file that a tool runs would land unseen."""
-    kindless = [path for path in RUN_BY_TOOLS if not doubt(path.lower(), existed=True)]
-    patterns = [pattern for group in NAMED.values() for pattern in group]
-    assert [one for one in patterns if not any(map(matcher([one]), kindless))] == []
-
-
 @pytest.mark.parametrize(
     ("path", "existed", "reason"),
     [
         ("app.py", True, None),
         ("app.py", False, "source that is new at the root"),
         ("taskfile.js", True, "its name is like `*file.*`"),
-        ("logo.png", True, "not plain source or prose, at the root"),
-        ("README.adoc", False, None),
-        ("LICENSE-MIT", False, None),
         ("readme.sh", True, "not plain source or prose, at the root"),
-        ("src/data.json", True, "not plain source, prose or an asset"),
         ("lib/chart.js/Build", True, "not plain source, prose or an asset"),
         ("docs/.hidden/page.md", True, "it is hidden"),
-        (".env.example", True, "it is hidden"),
         ("SCRIPTS/Build.PY", True, "it is in a directory of programs"),
-        ("src/scripts/build.py", True, None),
         ("lib/cmakelists.TXT", True, "forges, installers or builds look for it"),
         ("sub/ＣonfTest.py", True, "tests, tasks or interpreters load it first"),
         ("docs/agents.md", False, "agents may take it for instructions"),
@@ -123,12 +99,7 @@ def test_a_kind_asks_for_a_reason(path: str, existed: bool, reason: str | None) 
 
 STRUCTURAL = [
     ".patchq.yaml",
-    ".PatchQ.yaml",
-    "sub/.patchq.yaml",
-    ".patchq",
     ".patchq/inbox/x.md",
-    ".patchq./x",
-    ".git/config",
     "git~1/config",
     ".g\u200cit/x",
 ]
@@ -145,13 +116,10 @@ def test_structural_rules_cannot_be_taken_out(path: str) -> None:
 @pytest.mark.parametrize(
     ("deny", "path", "expected"),
     [
-        (["secret/"], "secret/a.py", True),
         (["secret/"], "secret", False),
         (["*.sql", "!fixtures/*.sql"], "fixtures/a.sql", False),
         (["*.sql", "!fixtures/*.sql"], "a.sql", True),
-        (["!fixtures/*.sql", "*.sql"], "fixtures/a.sql", True),
         (["secret/", "!secret/public.txt"], "secret/public.txt", False),
-        (["!*.pem"], "a.pem", False),
         (["!test/*.pem"], "test/a.pem", False),
     ],
     ids=str,
@@ -164,10 +132,8 @@ def test_own_patterns_extend_what_is_denied(deny: list[str], path: str, expected
     ("review", "path", "expected"),
     [
         (["!package.json"], "package.json", False),
-        (["!.github/workflows/docs.yml"], ".github/workflows/docs.yml", False),
         (["!.github/workflows/docs.yml"], ".github/workflows/ci.yml", True),
         (["!*.json", "package.json"], "package.json", True),
-        (["/src/core/"], "src/core/a.py", True),
         (["!.gitmodules"], "gitmod~1", True),
         (["!.gitmodules", "!gitmod~1"], "gitmod~1", False),
     ],

@@ -18,89 +18,28 @@ from patchq.core.text import quote
 from patchq.gate.report.page import to_markdown
 from tests.helpers.outcomes import COLLIDES, EVIL, GOOD, MISSED, PROPOSED, REFUSED, Outcome, to_json
 
+TELLS = (
+    "The response was refused. Nothing of it was applied.",
+    "## Error `match.none`, edit `2` (`why`), `b.py` line 7",
+    "**To do:** quote the lines shown here",
+    "```\ndef f():\n    return 2\n```",
+    "```\n 9 | def f():\n10 | \treturn 1\n```",
+    "- `b.py` line 3 in `A.f`: `x = 1`",
+    "To mean this one, begin the quote and what replaces it with:\n\n```\ndef f():\n```",
+    f"It collides with change `other-1`, edit `3`, commit `{'c0' * 20}`, agent `coder`, "
+    "path `a.py`, lines 4-5.",
+    "**To do:** Nothing to send: a person decides on it.",
+    "---\nretries: fix-42\n---",
+    "```\nAnswer with one block.\n```",
+    "Good as they are, and to be repeated: `1`.",
+)
+
 
 def test_a_refused_page_tells_a_model_what_to_do() -> None:
     page = to_markdown(to_json(REFUSED))
-    assert page == PAGE
-
-
-PAGE = f"""\
-# `fix-42`: rejected
-
-The response was refused. Nothing of it was applied.
-
-## Error `match.none`, edit `2` (`why`), `b.py` line 7
-
-the quote of edit 2 is not found in b.py
-
-**To do:** quote the lines shown here
-
-The quote that was not found:
-
-```
-def f():
-    return 2
-```
-
-The file's lines, with their numbers:
-
-```
- 9 | def f():
-10 | \treturn 1
-```
-
-## Error `match.ambiguous`, edit `2` (`why`), `b.py`
-
-the quote is found at lines 3 and 9
-
-**To do:** Quote more lines around the place that is meant, for instance the ones that are offered.
-
-The places that it may mean:
-
-- `b.py` line 3 in `A.f`: `x = 1`
-
-To mean this one, begin the quote and what replaces it with:
-
-```
-def f():
-```
-
-- `b.py` line 9
-
-## Error `conflict.base`
-
-line 4 was changed
-
-**To do:** Write the edit anew against the file as it is on the target now.
-
-It collides with change `other-1`, edit `3`, commit `{"c0" * 20}`, agent `coder`, path `a.py`, \
-lines 4-5.
-
-## Warning `path.review`, `ci.yml`
-
-a person has to look at ci.yml
-
-**To do:** Nothing to send: a person decides on it.
-
-## What to send
-
-Send the whole response again with these problems corrected: it is applied as a whole or not at \
-all. Begin it with
-
-```
----
-retries: fix-42
----
-```
-
-and then write the edits like this:
-
-```
-Answer with one block.
-```
-
-Good as they are, and to be repeated: `1`.
-"""
+    places = [page.find(f"\n{line}\n") for line in TELLS]
+    assert places == sorted(places)
+    assert -1 not in places
 
 
 def test_the_base_is_asked_back_unless_it_is_the_problem() -> None:
