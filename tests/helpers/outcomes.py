@@ -2,77 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.values import (
-    Attempt,
-    Base,
-    Candidate,
-    Collision,
-    Correction,
-    EditOutcome,
-    HookRun,
-    Mode,
-    Problem,
-    RulesOrigin,
-    Source,
-    StandsOn,
-    State,
-)
+from patchq.core.model.values import Base, Candidate, Collision, EditOutcome, Problem
 from patchq.gate.report import document
 from patchq.gate.report.schema import Report, RetryEntry, SourceEntry
 
 
-class Outcome(Struct, frozen=True):
+class Outcome(Report, frozen=True, kw_only=True):
     """The facts and the problems of a report, which `to_json` makes of them."""
 
-    id: str
-    state: State
-    source: Source
-    mode: Mode
-    target: str | None = None
-    duplicate_of: str | None = None
-    base: Base | None = None
-    edits: tuple[EditOutcome, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    diff: str = ""
-    timings: Mapping[str, float] = {}
-    hooks: tuple[HookRun, ...] = ()
-    corrections: tuple[Correction, ...] = ()
-    rules: RulesOrigin | None = None
-    agent: str | None = None
-    model: str | None = None
-    commit: str | None = None
-    tree: str | None = None
-    branch: str | None = None
-    stands_on: StandsOn | None = None
-    subject: str = ""
-    received: float | None = None
-    decided: float | None = None
-    retries: str | None = None
-    attempts: tuple[Attempt, ...] = ()
-    prompt: str | None = None
+    problems: Sequence[Problem] = ()  # type: ignore[assignment]
     instructions: str = ""
-
-    def facts(self) -> Report:
-        names = {*self.__struct_fields__} & {*Report.__struct_fields__}
-        names -= {"source", "problems", "received", "decided"}
-        source, received, decided = self.source, self.received, self.decided
-        return Report(
-            **{name: getattr(self, name) for name in names},
-            source=SourceEntry(name=source.name, sha256=source.sha256, bytes=source.size),
-            message=self.subject,
-            received=None if received is None else document.moment(received),
-            decided=None if decided is None else document.moment(decided),
-            retry=RetryEntry(of=self.retries),
-        )
 
 
 def to_json(it: Outcome) -> Report:
-    return document.to_json(it.facts(), it.problems, it.prompt, it.instructions)
+    facts = {name: getattr(it, name) for name in Report.__struct_fields__ if name != "problems"}
+    return document.to_json(Report(**facts), it.problems, instructions=it.instructions)
 
 
 EVIL = (
@@ -116,18 +64,18 @@ COLLIDES = Problem(
 WARNING = Problem("path.review", "a person has to look at ci.yml", None, "warning", path="ci.yml")
 
 REFUSED = Outcome(
-    "fix-42",
-    "rejected",
-    Source("fix.md", "5e" * 32, 1234),
-    "review",
-    "main",
+    id="fix-42",
+    state="rejected",
+    source=SourceEntry(name="fix.md", sha256="5e" * 32, bytes=1234),
+    mode="review",
+    target="main",
     base=Base("ba5e" * 10, "inferred"),
     edits=(GOOD, BAD),
     problems=(WARNING, MISSED, SEVERAL, COLLIDES),
-    retries="fix-41",
-    subject="Stop at 3",
-    received=0.25,
-    decided=1.5,
+    retry=RetryEntry(of="fix-41"),
+    message="Stop at 3",
+    received=document.moment(0.25),
+    decided=document.moment(1.5),
     timings={"parse_ms": 0.4},
     instructions="Answer with one block.\n",
 )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from patchq.core.model.values import Problem
 from patchq.gate.report.document import MAX_BYTES, dumps, with_state
 from patchq.gate.report.page import to_markdown
-from patchq.gate.report.schema import Moment, Report
+from patchq.gate.report.schema import Moment, Report, RetryEntry
 from tests.helpers.outcomes import GOOD, MISSED, PROPOSED, REFUSED, SEVERAL, to_json
 
 
@@ -35,7 +35,7 @@ def test_a_later_state_keeps_the_rest() -> None:
 def test_a_response_with_a_secret_is_quoted_nowhere() -> None:
     secret = Problem("edit.secret", "edit 1 holds a token", edit="1", excerpt=(1, ("hunter2",)))
     problems = (secret, replace(MISSED, excerpt=(1, ("hunter2",))))
-    outcome = replace(REFUSED, problems=problems, diff="+hunter2\n", subject="Use hunter2")
+    outcome = replace(REFUSED, problems=problems, diff="+hunter2\n", message="Use hunter2")
     report = to_json(outcome)
     assert "hunter2" not in dumps(report) + to_markdown(report)
 
@@ -49,7 +49,7 @@ BIG = {
         agent=LONG,
         model=LONG,
         target=LONG,
-        retries=LONG,
+        retry=RetryEntry(of=LONG),
         edits=(replace(GOOD, path=LONG, id=LONG, description=LONG),) * 1000,
         problems=CROWD * 100,
         diff=LONG,

@@ -21,7 +21,7 @@ from patchq.core.model.values import (
 )
 from patchq.gate.queue import spool
 from patchq.gate.report.document import dumps, plain
-from patchq.gate.report.schema import Report
+from patchq.gate.report.schema import Moment, Report
 from tests.helpers.outcomes import Outcome, to_json
 from tests.helpers.pages import ROOT
 
@@ -39,13 +39,12 @@ for part in (Candidate, Collision, Problem):
     st.register_type_strategy(part, values(part))
 st.register_type_strategy(EditOutcome, values(EditOutcome, confidence=st.none() | NUMBERS))
 st.register_type_strategy(HookRun, values(HookRun, seconds=NUMBERS))
+st.register_type_strategy(Moment, values(Moment, unix=NUMBERS))
 QUICKLY = settings(max_examples=25, phases=(Phase.reuse, Phase.generate))
 """A report is too large to be made small by trying."""
 OUTCOMES = values(
     Outcome,
     timings=st.dictionaries(st.text(max_size=9), NUMBERS, max_size=3),
-    received=NUMBERS,
-    decided=NUMBERS,
 )
 
 

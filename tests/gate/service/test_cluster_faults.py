@@ -21,10 +21,10 @@ from tests.gate.service.test_cluster import (
     machines,
     states,
 )
+from tests.helpers import claims
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git
 from tests.helpers.machines import Machines
-from tests.helpers.outcomes import Outcome, to_json
 
 __all__ = ["machines"]
 LAND = "patchq.gate.git.branches.remote:RemoteBranches.land"
@@ -96,7 +96,7 @@ def test_verdict_of_which_the_database_was_not_told_is_published_once(
         feeder.decide()
         (claim,) = worker.claim(1)
         id = worker.reserve(claim, "x")
-        worker.publish(claim, to_json(Outcome(id, "rejected", claim.source, "review")))
+        worker.publish(claim, claims.report(claim, id, "rejected"))
         with monkeypatch.context() as broken:
             broken.setattr(feeder.entries, "seen", _away)
             with pytest.raises(DatabaseFault) as fault:
