@@ -1,7 +1,7 @@
 """Real repositories for tests, made by the git command.
 
 Only the first commit of a plain repository, with which most tests begin, is libgit2's, as one call
-takes a quarter of what four processes do; `tests/whole/test_conftest.py` compares the two.
+takes a quarter of what four processes do.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from tests.helpers.gitrepo import make_repo
 from tests.helpers.pages import ROOT, names, table
 
 PAGE = ROOT / "docs/recipes.md"
-INDEX = table(PAGE, "to change")
 RECIPES = {
     title: text
     for title, _, text in (
@@ -31,13 +30,6 @@ STEP = re.compile(
       | ^```console\n (?P<console>.*?) ^```$""",
     re.M | re.S | re.X,
 )
-
-
-def test_the_index_names_files_that_there_are() -> None:
-    assert len(INDEX) >= 10
-    named = [name for row in INDEX for cell in row[1:] for name in names(cell)]
-    assert len(named) == 2 * len(INDEX)
-    assert [name for name in named if not (ROOT / name).is_file()] == []
 
 
 def test_the_tables_of_codes_are_there() -> None:
