@@ -36,10 +36,6 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
-def configure(repo: Path, text: str) -> None:
-    write_config(repo, text)
-
-
 def told(repo: Path, id: str) -> dict[str, object]:
     return report(repo / ".patchq", id)
 
@@ -47,11 +43,10 @@ def told(repo: Path, id: str) -> dict[str, object]:
 def everything(*roots: Path) -> dict[str, tuple[float, bytes]]:
     """All files below with their times and bytes."""
     files = (path for root in roots for path in root.rglob("*") if not path.is_dir())
-    return {str(path): (path.lstat().st_mtime_ns, content(path)) for path in files}
-
-
-def content(path: Path) -> bytes:
-    return bytes(path.readlink()) if path.is_symlink() else path.read_bytes()
+    return {
+        str(path): (path.lstat().st_mtime_ns, b"" if path.is_symlink() else path.read_bytes())
+        for path in files
+    }
 
 
 # ---------------------------------------------------------------- how it is called
@@ -97,7 +92,7 @@ TAKEN = {
 
 def test_the_queue_needs_a_directory_of_its_own(repo: Path) -> None:
     for place, why in TAKEN.items():
-        configure(repo, f"queue:\n  path: {place}\n")
+        write_config(repo, f"queue:\n  path: {place}\n")
         before = everything(repo), sorted(repo.rglob("*"))
         for words in (("config", "check"), ("init",), ("status",), ("run",)):
             said = patchq(*words, cwd=repo, code=2).err
@@ -105,7 +100,7 @@ def test_the_queue_needs_a_directory_of_its_own(repo: Path) -> None:
             assert f"got `{place}`, {why}; " in said
         assert (everything(repo), sorted(repo.rglob("*"))) == before
     (repo / "queue").mkdir()
-    configure(repo, "queue: {path: queue}\n")
+    write_config(repo, "queue: {path: queue}\n")
     for _ in range(2):
         patchq("init", cwd=repo)
     assert (repo / "queue/inbox").is_dir()
@@ -125,9 +120,9 @@ def test_without_a_repository_or_a_target(repo: Path, tmp_path: Path) -> None:
     other = make_repo(tmp_path / "other", FILES)
     git("checkout", "-q", "--detach", cwd=other)
     assert "no target, review mode; " in patchq("status", cwd=other).out
-    configure(repo, "version: 1\ntarget: mian\n")
+    write_config(repo, "version: 1\ntarget: mian\n")
     assert "'mian' does not exist" in patchq("run", cwd=repo, code=2).err
-    configure(repo, "version: 1\ntarget: main\n")
+    write_config(repo, "version: 1\ntarget: main\n")
     patchq("run", cwd=repo)
 
 
@@ -145,7 +140,7 @@ def test_init_can_be_repeated(tmp_path: Path) -> None:
     made = [str(repo / ".patchq"), str(repo / ".patchq.yaml")]
     assert first.out.splitlines() == [*made, "commit it to main: it counts then"]
     assert (repo / ".git/info/exclude").read_text() == "*.log\n/.patchq/\n"
-    configure(repo, "version: 1\nmode: auto\n")
+    write_config(repo, "version: 1\nmode: auto\n")
     drop(repo / ".patchq", {"x.md": EDIT})
     before = everything(repo)
     patchq("init", cwd=repo)
@@ -159,15 +154,6 @@ def test_sample_is_what_init_writes_and_it_is_valid(repo: Path) -> None:
     assert patchq("config", "check", cwd=repo).out == f"{operators_file(repo)}: ok\n"
     schema = patchq("config", "schema", cwd=repo).json()
     assert {"mode", "target", "queue", "validate"} <= schema["$defs"]["Config"]["properties"].keys()
-
-
-def test_every_error_of_the_configuration_has_its_place(repo: Path) -> None:
-    configure(repo, "version: 1\nmood: auto\nmode: autom\nqueue:\n  poll_seconds: soon\n")
-    for words in (("config", "check"), ("run",), ("status",), ("accept", "x"), ("stop",)):
-        lines = patchq(*words, cwd=repo, code=2).err
-        assert "patchq.yaml:2:1 mood: expected" in lines
-        assert "patchq.yaml:3:7 mode: expected" in lines
-        assert "patchq.yaml:5:17 queue.poll_seconds: expected" in lines
 
 
 # ---------------------------------------------------------------- submit
@@ -224,7 +210,7 @@ def test_configuration_is_read_again_on_sighup_only(repo: Path) -> None:
         assert watch.stderr
         drop(repo / ".patchq", {"x.md": EDIT})
         assert json.loads(watch.stdout.readline())["state"] == "proposed"
-        configure(repo, "version: 1\nmode: auto\n")
+        write_config(repo, "version: 1\nmode: auto\n")
         drop(repo / ".patchq", {"y.md": OTHER})
         assert json.loads(watch.stdout.readline())["state"] == "proposed"
         watch.send_signal(signal.SIGHUP)
@@ -296,9 +282,6 @@ def test_status_is_bounded_and_says_what_it_left_out(repo: Path) -> None:
         assert [it["id"] for it in shown["waiting"]] == waiting, words
         assert (shown["counts"]["held"], shown["counts"]["for_you"]) == counts, words
         assert (shown["left_out"]["held"], shown["left_out"]["waiting"]) == left, words
-    lines = patchq("status", "--limit", "1", cwd=repo).out.splitlines()
-    assert [line for line in lines if line[0] != " "][1:] == ["For you (4)", "Held (2)"]
-    assert [line.split(":")[0] for line in lines if "more" in line] == ["  … 3 more", "  … 1 more"]
     git("branch", "-q", "-D", "patchq/x0", cwd=repo)
     counts = patchq("--json", "status", cwd=repo).json()["counts"]
     assert counts == {"for_you": 3, "accepted": 0, "for_agents": 0, "held": 2, "with_git": 1}

@@ -71,14 +71,10 @@ def test_a_section_takes_no_other_byte(before: str) -> None:
 @pytest.mark.parametrize(
     ("path", "text", "place"),
     [
-        (".mcp.json", "", ".mcp.json: not JSON: "),
         (".mcp.json", '{\n // ours\n "a": 1\n}\n', ".mcp.json: not JSON: "),
         (".mcp.json", '{"mcpServers": []}', ".mcp.json:1:16: not JSON: expected an object"),
-        (".mcp.json", b'{"a":\n "\xff"}', ".mcp.json: not JSON: "),
-        (".codex/config.toml", "a = \n", ".codex/config.toml: not TOML: "),
         (".codex/config.toml", "mcp_servers = {}\n", ".codex/config.toml: not TOML: "),
         ("AGENTS.md", f"a\n{BEGIN}\n", "AGENTS.md: expected UTF-8 text, with one line"),
-        ("AGENTS.md", f"{BEGIN}\n{END}\n" * 2, "AGENTS.md: expected UTF-8 text, with one line"),
         ("AGENTS.md", "a\n".encode("utf-16"), "AGENTS.md: expected UTF-8 text, with one line"),
     ],
 )

@@ -75,15 +75,12 @@ def test_the_worst_exit_code_is_that_of_all(repo: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("accept", "name a change: `patchq accept ID`; or several, or --all-from AGENT"),
         ("accept a1 b11", "there is no change b11, so nothing is decided; did you mean `b1`?"),
         ("discard a1 --all-from ada --yes", "--all-from names the changes already"),
         ("discard --all-from ada", "there is no terminal to ask on: discard these 2 changes?"),
         ("accept --all-from adda --yes", "nothing of 'adda' to accept; did you mean `ada`?"),
         ("accept a1 a2 --only 1", "--only names edits of one change"),
-        ("accept --all-from ada --yes --without 1", "--without names edits of one change"),
         ("retry r1 r2 --without 1", "--without names edits of one change"),
-        ("discard a1 -m  ", "expected one argument"),
     ],
 )
 def test_wrong_words_decide_nothing(repo: Path, words: str, says: str) -> None:

@@ -14,8 +14,9 @@ import pytest
 
 from patchq.gate.report import logs, secrecy
 from tests.helpers.command import block, call, drop, patchq
-from tests.helpers.gitrepo import git, make_repo, write_config
+from tests.helpers.gitrepo import git
 from tests.helpers.stores import sql
+from tests.hostile import automatic
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 PART = TOKEN[:14]
@@ -47,9 +48,7 @@ UNREAD = {
 }
 """What is refused for another reason than the secret, which it repeats."""
 CONFIG = f"""\
-version: 1
 mode: auto
-target: trunk
 commit: {{author_from_response: true, prose: false}}
 stats: {{prometheus: .patchq/x.prom}}
 hooks:
@@ -64,11 +63,7 @@ hooks:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    repo = make_repo(tmp_path / "repo", {"b.txt": "b\n"})
-    git("branch", "trunk", cwd=repo)
-    patchq("init", cwd=repo)
-    write_config(repo, CONFIG)
-    return repo
+    return automatic(tmp_path, {"b.txt": "b\n"}, CONFIG)
 
 
 def reports(repo: Path) -> list[dict[str, Any]]:

@@ -24,7 +24,8 @@ from tests.gate.hooks.test_builtin import SECRETS
 from tests.gate.report.test_page import outside_of_quotations
 from tests.helpers.command import block, call, drop, errors, given, patchq
 from tests.helpers.effort import effort
-from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
+from tests.helpers.gitrepo import git, operators_file, write_config
+from tests.hostile import automatic
 
 LINES = "".join(f"line {number % 7}\n" for number in range(3_000))
 FILES = {
@@ -39,11 +40,7 @@ FILES = {
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    repo = make_repo(tmp_path / "repo", FILES)
-    git("branch", "trunk", cwd=repo)
-    patchq("init", cwd=repo)
-    write_config(repo, "version: 1\nmode: auto\ntarget: trunk\n")
-    return repo
+    return automatic(tmp_path, FILES)
 
 
 def front(*lines: str) -> str:
@@ -298,10 +295,7 @@ def test_h07_what_holds_a_secret_is_refused_without_any_hook_and_not_repeated(re
 
 
 def test_h07_a_secret_that_goes_away_is_no_reason_and_not_repeated(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo", {"a.py": f"a = '{TOKEN}'\nb = 1\n"})
-    git("branch", "trunk", cwd=repo)
-    patchq("init", cwd=repo)
-    write_config(repo, "version: 1\nmode: auto\ntarget: trunk\n")
+    repo = automatic(tmp_path, {"a.py": f"a = '{TOKEN}'\nb = 1\n"})
     told = given(repo, {"out": block("a.py", f"a = '{TOKEN}'\n", "a = read()\n")})["out"]
     assert told["state"] == "applied"
     assert TOKEN not in json.dumps(told)
