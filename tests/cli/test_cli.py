@@ -159,18 +159,6 @@ def test_sample_is_what_init_writes_and_it_is_valid(repo: Path) -> None:
 # ---------------------------------------------------------------- submit
 
 
-def test_submit_prints_the_id_that_the_batch_gets(repo: Path) -> None:
-    assert patchq("submit", "outside/good.md", cwd=repo).out == "good\n"
-    assert patchq("submit", "outside/other.md", cwd=repo).out == "other\n"
-    named = "---\nid: named\n---\n" + block("b.txt", "", "")
-    assert patchq("submit", "-", cwd=repo, stdin=named).out == "named\n"
-    assert patchq("--json", "submit", "outside/good.md", cwd=repo).json()["id"] == "good-2"
-    patchq("run", cwd=repo, code=1)
-    assert [told(repo, id)["state"] for id in ("good", "other")] == ["proposed", "proposed"]
-    assert told(repo, "named")["state"] == "rejected"
-    assert told(repo, "good-2")["state"] == "duplicate"
-
-
 @pytest.fixture
 def daemon(repo: Path) -> Iterator[Path]:
     """The repository, with a daemon that watches."""

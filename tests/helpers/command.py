@@ -163,21 +163,13 @@ def close() -> None:
 
 
 def _serve() -> None:
-    import pygit2
-    from pygit2.enums import ConfigLevel
-
     from patchq.cli import main
 
     requests, replies = sys.stdin, sys.stdout
-    for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
-        pygit2.settings.search_path[level] = ""
     for line in requests:
         words, cwd, environ, stdin, umask = json.loads(line)
         os.umask(umask)
-        os.chdir(cwd)
-        os.environ.clear()
-        os.environ.update(environ)
-        pygit2.settings.search_path[ConfigLevel.GLOBAL] = environ["HOME"]
+        ending.become(cwd, environ)
         sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.encode("latin-1")))
         out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
         err = io.StringIO()

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from select import select
@@ -50,6 +50,19 @@ def line_of(pipe: IO[str] | None) -> str:
     assert pipe
     assert select([pipe], [], [], MOST_SECONDS)[0], "the process says nothing"
     return pipe.readline()
+
+
+def become(cwd: str, environ: Mapping[str, str]) -> None:
+    """Take over a directory and an environment, of which libgit2 learns, too."""
+    import pygit2
+    from pygit2.enums import ConfigLevel
+
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environ)
+    for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
+        pygit2.settings.search_path[level] = ""
+    pygit2.settings.search_path[ConfigLevel.GLOBAL] = environ["HOME"]
 
 
 def close(process: subprocess.Popen[Any]) -> None:

@@ -129,17 +129,9 @@ def _serve() -> None:
 
 
 def _become(words: list[str], cwd: str, environ: dict[str, str], dies: Point | None) -> None:
-    import pygit2
-    from pygit2.enums import ConfigLevel
-
     from patchq.cli import main
 
-    os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(environ)
-    for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
-        pygit2.settings.search_path[level] = ""
-    pygit2.settings.search_path[ConfigLevel.GLOBAL] = environ["HOME"]
+    ending.become(cwd, environ)
     if dies is not None:
         _have_it_die(*dies)
     sys.exit(main(words))
