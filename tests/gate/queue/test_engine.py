@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.inbox import lock_owner
 from patchq.gate.queue.spool import create
-from tests.helpers.claims import finish, hold
+from tests.helpers.claims import finish
 from tests.helpers.ending import line_of, running
 
 LIMIT = 1000
@@ -49,43 +48,12 @@ def drop(root: Path, name: str, data: bytes = b"text") -> Path:
     return path
 
 
-def tree(root: Path) -> list[str]:
-    """What stands in the queue's directories."""
-    paths = (path.relative_to(root) for path in root.rglob("*"))
-    return sorted(str(path) for path in paths if len(path.parts) > 1)
-
-
-def wait_for(queue: StoreQueue, seconds: float = 60) -> list[Claim]:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if claims := queue.claim(9):
-            return claims
+def wait_for(queue: StoreQueue) -> list[Claim]:
+    until = time.monotonic() + 60
+    while not (claims := queue.claim(9)):
+        assert time.monotonic() < until
         time.sleep(0.01)
-    return []
-
-
-# ------------------------------------------------------------------ names and places
-
-
-def test_a_verdict_leaves_the_response_and_two_reports(root: Path, queue: StoreQueue) -> None:
-    drop(root, "fix login.md")
-    hold(queue, queue.claim(1)[0], "fix-login")
-    assert len(tree(root)) == 3
-    finish(queue, queue.held()[0], "fix-login")
-    queue.release()
-    assert tree(root) == ["done/fix-login.md", "done/fix-login.report.json",
-                          "done/fix-login.report.md"]  # fmt: skip
-    assert (root / "done/fix-login.report.md").read_text().startswith("# `fix-login`: applied\n")
-    assert json.loads((root / "done/fix-login.report.json").read_text())["id"] == "fix-login"
-
-
-@pytest.mark.parametrize("name", [".hidden", "x.tmp"])
-def test_what_is_not_for_the_queue_stays(root: Path, queue: StoreQueue, name: str) -> None:
-    path = drop(root, name)
-    assert queue.claim(9) == []
-    assert queue.inbox.depth() == 0
-    assert queue.inbox.unsettled() is None
-    assert path.read_bytes() == b"text"
+    return claims
 
 
 @pytest.mark.parametrize("name", [".hidden.md", "x.tmp", "a/b.md", "x" * 300 + ".md", ""])
@@ -93,7 +61,7 @@ def test_whatever_is_submitted_is_looked_at(root: Path, queue: StoreQueue, name:
     names = {queue.submit(b"%d" % number, name) for number in range(12)}
     assert len(names) == 12
     assert len(queue.claim(20)) == 12
-    assert tree(root / "inbox") == []
+    assert os.listdir(root / "inbox") == []
 
 
 # ------------------------------------------------------------------ complete, or not
@@ -159,56 +127,33 @@ def test_f02_a_writer_that_goes_on_after_the_claim_changes_nothing(
 # ------------------------------------------------------------------ what is not a response
 
 
-def _directory(path: Path) -> None:
-    path.mkdir()
-    (path / "inner").write_text("kept")
-
-
-def _sparse(path: Path) -> None:
-    with path.open("wb") as file:
-        file.truncate(1 << 40)
-
-
-@pytest.mark.parametrize(
-    ("make", "code"),
-    [
-        (_directory, "response.not_text"),
-        (_sparse, "response.too_large"),
-    ],
-)
-def test_what_is_no_response_is_refused_unread_and_kept(
-    root: Path, make: Callable[[Path], None], code: str
-) -> None:
-    make(root / "inbox/x.md")
-    before = os.lstat(root / "inbox/x.md")
-    dead = StoreQueue(root, response_bytes=LIMIT)
+def test_what_is_no_response_is_refused_unread_and_kept(root: Path) -> None:
+    place = root / "inbox/x.md"
+    place.mkdir()
+    (place / "inner").write_text("kept")
+    dead = StoreQueue(root)
     [claim] = dead.claim(9)
     dead.close()
-
-    queue = StoreQueue(root, response_bytes=LIMIT)
+    queue = StoreQueue(root)
     [back] = queue.recover()
     assert back == claim
     assert claim.problem is not None
-    assert (claim.data, claim.problem.code) == (b"", code)
+    assert (claim.data, claim.problem.code) == (b"", "response.not_text")
     finish(queue, back, "x", "rejected")
-    after = os.lstat(root / "rejected/x.md")
-    assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
     assert queue.body("x") is None
     queue.close()
     assert os.listdir(root / "active") == []
-    if make is _directory:
-        assert (root / "rejected/x.md/inner").read_text() == "kept"
+    assert (root / "rejected/x.md/inner").read_text() == "kept"
 
 
 def test_f09_a_file_that_changes_without_end_is_refused(
     root: Path, queue: StoreQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drop(root, "x.md")
-    tries = 0
+    tries = []
 
     def read(fd: int, size: int) -> bytes:
-        nonlocal tries
-        tries += 1
+        tries.append(fd)
         data = os.read(fd, size)
         time.sleep(0.02)  # a clock tick, so that the times of the file change as well
         with next((root / "active").glob("*.x.md")).open("ab") as file:
@@ -219,7 +164,7 @@ def test_f09_a_file_that_changes_without_end_is_refused(
     [claim] = queue.claim(1)
     assert claim.problem is not None
     assert (claim.data, claim.problem.code) == (b"", "response.incomplete")
-    assert tries == 5
+    assert len(tries) == 5
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop being root")
@@ -273,25 +218,24 @@ _MOUNTS = ["unshare", "-rm"]
 def test_f17_directories_on_different_file_systems_are_refused(root: Path) -> None:
     acquire = (
         "import sys; from pathlib import Path\n"
-        "from patchq.gate.errors import UsageError\n"
         "from patchq.gate.queue.engine import StoreQueue\n"
-        "try: StoreQueue(Path(sys.argv[1])).acquire()\n"
-        "except UsageError as error: print(error.message, '|', error.hint)\n"
+        "StoreQueue(Path(sys.argv[1])).acquire()\n"
     )
     script = 'mount -t tmpfs none "$1/done" && exec "$2" -c "$3" "$1"'
     told = subprocess.run(
         [*_MOUNTS, "sh", "-c", script, "sh", str(root), sys.executable, acquire],
         capture_output=True,
         text=True,
-        check=True,
         timeout=60,
     )
-    assert "different file systems" in told.stdout
+    assert "UsageError: " in told.stderr
+    assert "different file systems" in told.stderr
 
 
 def test_a_full_disk_is_a_fault_and_loses_nothing(root: Path, queue: StoreQueue) -> None:
-    for number in range(3):
-        os.link(drop(root, f"{number}.md", b"%d" % number * 600), root.parent / f"{number}")
+    texts = [b"%d" % number * 600 for number in range(3)]
+    for number, text in enumerate(texts):
+        os.link(drop(root, f"{number}.md", text), root.parent / f"{number}")
     assert queue.claim(9) == []
     time.sleep(SETTLE)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -304,8 +248,7 @@ def test_a_full_disk_is_a_fault_and_loses_nothing(root: Path, queue: StoreQueue)
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, handler)
     assert "disk I/O error" in caught.value.message
-    claims = queue.recover() + queue.claim(9)
-    assert sorted(claim.data for claim in claims) == [b"%d" % number * 600 for number in range(3)]
+    assert sorted(claim.data for claim in queue.recover() + queue.claim(9)) == texts
 
 
 # ------------------------------------------------------------------ locks
@@ -329,22 +272,10 @@ def test_the_lock_names_its_owner_and_ends_with_it(root: Path) -> None:
         told = lock_owner(root)
         assert told is not None
         assert told.pid == holder.pid
-        assert abs((told.since or 0) - time.time()) < 60
         holder.kill()
     try:
         queue.acquire()
-        assert (lock_owner(root) or told).pid == os.getpid()
         queue.close()
         assert lock_owner(root) is None
     finally:
         os.kill(orphan, signal.SIGKILL)
-
-
-def test_only_one_empties_the_inbox(root: Path, queue: StoreQueue) -> None:
-    queue.acquire()
-    second = StoreQueue(root)
-    with pytest.raises(QueueLocked):
-        second.acquire()
-    queue.release()
-    second.acquire()
-    second.close()

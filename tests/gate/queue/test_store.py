@@ -7,14 +7,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from patchq.gate.errors import DiskFault, LaneLost
 from patchq.gate.queue import store
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.shelf import Events, Shelf
-from patchq.gate.queue.spool import create, digest
+from patchq.gate.queue.spool import create
 from patchq.gate.report.document import plain
 from tests.helpers.claims import claimed, finish, report
 from tests.helpers.stores import sql
@@ -55,17 +53,13 @@ def test_g13_what_belongs_to_a_held_batch_whose_row_was_lost_goes(root: Path) ->
     (root / f"active/{claim.token}.x.md.tmp").write_bytes(b"te")
     with closing(reopened(root)) as queue:
         found = {each.token: each for each in queue.recover()}
-        assert {token: each.held for token, each in found.items()} == {
-            claim.token: False,
-            kept.token: True,
-        }
+        held = {token: each.held for token, each in found.items()}
+        assert held == {claim.token: False, kept.token: True}
         back = found[claim.token]
         queue.publish(back, report(back, queue.reserve(back, "x")))
-        assert {path.name for path in (root / "active").iterdir()} == {
-            f"{kept.token}.y.md",
-            f"{like_a_claim}.report.json",
-            f"{like_a_claim}.report.md",
-        }
+        names = sorted(path.name for path in (root / "active").iterdir())
+        assert names == [f"{like_a_claim}.report.json", f"{like_a_claim}.report.md",
+                         f"{kept.token}.y.md"]  # fmt: skip
 
 
 def test_verdict_without_its_files_is_shown_again(root: Path) -> None:
@@ -144,18 +138,16 @@ def test_store_that_is_removed_under_a_process_stops_it(root: Path) -> None:
 
 def test_statements_use_the_indices(root: Path) -> None:
     """A partial index counts only where its condition stands in the statement word for word."""
-    create(root)
+    statements = {
+        "responses_state": "select number from responses where state in ('claimed', 'held')",
+        "responses_sha256": "select id from responses r where sha256 = 'x'",
+        "responses_ending": "select id from responses where ending is not null and ending < 9"
+        " order by ending desc limit 9",
+        "responses_shown": "select number from responses where shown = 0 order by number",
+    }
     with closing(StoreQueue(root)):
-        plans = {
-            "responses_state": "select number from responses where state in ('claimed', 'held')",
-            "responses_sha256": "select id from responses r where sha256 = 'x'",
-            "responses_ending": "select id from responses where ending is not null and ending < 9"
-            " order by ending desc limit 9",
-            "responses_shown": "select number from responses where shown = 0 order by number",
-        }
-        for index, statement in plans.items():
-            plan = sql(root, f"explain query plan {statement}")
-            assert any(index in row[-1] for row in plan), (index, plan)
+        for index, statement in statements.items():
+            assert index in str(sql(root, f"explain query plan {statement}"))
 
 
 def test_values_are_bounded_and_the_latest_stay(tmp_path: Path) -> None:
@@ -169,8 +161,3 @@ def test_values_are_bounded_and_the_latest_stay(tmp_path: Path) -> None:
             shelf.put(str(number), b"%d" % number)
         assert [shelf.get(str(number)) for number in (19, 20, 29)] == [None, b"20", b"29"]
         assert other.get("29") == b"other"
-
-
-@given(st.lists(st.text(max_size=3), max_size=4), st.lists(st.text(max_size=3), max_size=4))
-def test_no_two_lists_share_a_name(one: list[str], other: list[str]) -> None:
-    assert (digest(*one) == digest(*other)) == (one == other)
