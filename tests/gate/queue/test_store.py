@@ -12,7 +12,7 @@ from patchq.gate.errors import DiskFault, LaneLost
 from patchq.gate.queue import store
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.shelf import Events, Shelf
-from patchq.gate.queue.spool import create
+from patchq.gate.queue.spool import create, digest
 from patchq.gate.report.document import plain
 from tests.helpers.claims import claimed, finish, report
 from tests.helpers.stores import sql
@@ -161,3 +161,7 @@ def test_values_are_bounded_and_the_latest_stay(tmp_path: Path) -> None:
             shelf.put(str(number), b"%d" % number)
         assert [shelf.get(str(number)) for number in (19, 20, 29)] == [None, b"20", b"29"]
         assert other.get("29") == b"other"
+
+
+def test_no_two_lists_share_a_name() -> None:
+    assert len({digest(), digest(""), digest("", ""), digest("a", "bc"), digest("ab", "c")}) == 5
