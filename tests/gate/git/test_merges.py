@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from patchq.core.model.values import FileChange
 from patchq.gate.git.merges import Merged, merge
 from patchq.gate.git.repository import Repository
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -41,3 +42,11 @@ def test_a_conflict_has_none(
 ) -> None:
     repo, trees = sides(tmp_path / "r", ours, theirs)
     assert merge(repo, *trees) == Merged(None, beyond_lines)
+
+
+def test_trees_in_memory_are_merged(tmp_path: Path) -> None:
+    one, eight = TEN.replace("1", "one"), TEN.replace("8", "eight")
+    repo, trees = sides(tmp_path / "r", {"a.txt": one}, {"a.txt": one.replace("8", "eight")})
+    tip = git("rev-list", "--max-parents=0", "HEAD", cwd=tmp_path / "r")
+    theirs = repo.write_tree(tip, [FileChange("a.txt", TEN.encode(), eight.encode())])
+    assert merge(repo, trees[0], trees[1], theirs) == Merged(trees[2])

@@ -73,6 +73,7 @@ def test_move(path: Path, repo: Repository, old: str, new: str, packed: bool) ->
         git("pack-refs", "--all", "--prune", cwd=path)
     assert move(repo, old, new)
     assert git("rev-parse", "main", cwd=path) == repo.branch_tip("main") == new
+    assert not move(repo, old, new)
     for log in ("main", "HEAD"):
         line = git("reflog", "-1", "--format=%H %gn <%ge> %gs", log, cwd=path)
         assert line == f"{new} Ada Tester <ada@example.org> patchq: b1: Do it"
@@ -80,28 +81,13 @@ def test_move(path: Path, repo: Repository, old: str, new: str, packed: bool) ->
     assert rest(path) == []
 
 
-def test_create(path: Path, repo: Repository, old: str, new: str) -> None:
-    assert create(repo, NEW, new)
-    assert not create(repo, NEW, old)
-    assert create(repo, "refs/patchq/discarded/b1", old)
-    assert git("for-each-ref", "--format=%(refname) %(objectname)", cwd=path).split("\n") == [
-        f"{MAIN} {old}",
-        f"{NEW} {new}",
-        f"refs/patchq/discarded/b1 {old}",
-    ]
-    assert git("reflog", "--format=%gs", NEW, cwd=path) == "patchq: b1: new"
-    assert not (path / ".git/logs/refs/patchq").exists()
-    git("pack-refs", "--all", "--prune", cwd=path)
-    assert not create(repo, NEW, old)
-    assert rest(path) == []
-
-
 @pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
 def test_delete(path: Path, repo: Repository, old: str, new: str, packed: bool) -> None:
     git("tag", "-a", "-m", "peeled", "v1", cwd=path)
-    create(repo, NEW, new)
+    assert create(repo, NEW, new)
     if packed:
         git("pack-refs", "--all", cwd=path)
+    assert not create(repo, NEW, old)
     assert not refs.delete(repo, NEW, old)
     assert refs.delete(repo, NEW, new)
     assert not refs.delete(repo, NEW, new)

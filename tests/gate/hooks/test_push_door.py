@@ -144,8 +144,8 @@ def test_who_goes_away_is_told_where_the_response_is(repo: Path) -> None:
 
 def test_pushes_from_a_work_tree_and_from_a_clone(repo: Path, tmp_path: Path) -> None:
     hook(repo / ".git/hooks/proc-receive", "#!/bin/sh\necho before >&2\nexit 1\n")
+    git("config", "receive.procReceiveRefs", "refs/review", cwd=repo)
     patchq("hooks", "install", "--git", cwd=repo)
-    git("config", "--add", "receive.procReceiveRefs", "refs/review", cwd=repo)
     there, clone = tmp_path / "there", tmp_path / "clone"
     git("worktree", "add", "-q", "-b", "agent", str(there), "main", cwd=repo)
     git("clone", "-q", "-b", "main", str(repo), str(clone), cwd=tmp_path)

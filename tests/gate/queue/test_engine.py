@@ -56,6 +56,14 @@ def wait_for(queue: StoreQueue) -> list[Claim]:
     return claims
 
 
+@pytest.mark.parametrize("name", [".hidden", "x.tmp"])
+def test_what_is_not_for_the_queue_stays(root: Path, queue: StoreQueue, name: str) -> None:
+    path = drop(root, name)
+    assert queue.claim(9) == []
+    assert (queue.inbox.depth(), queue.inbox.unsettled()) == (0, None)
+    assert path.read_bytes() == b"text"
+
+
 @pytest.mark.parametrize("name", [".hidden.md", "x.tmp", "a/b.md", "x" * 300 + ".md", ""])
 def test_whatever_is_submitted_is_looked_at(root: Path, queue: StoreQueue, name: str) -> None:
     names = {queue.submit(b"%d" % number, name) for number in range(12)}
