@@ -15,13 +15,17 @@ FILES = {
     "README": "read me\n",
     "src/a.py": "a = 1\n",
     "src/b.py": "b = 1\n",
+    "src/deep/er/c.py": "c = 1\n",
+    "bin/run": "#!/bin/sh\n",
 }
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     root = make_repo(tmp_path / "work", FILES)
-    commit_files(root, {"second": "x\n"})
+    git("update-index", "--chmod=+x", "bin/run", cwd=root)
+    git("commit", "-q", "-m", "Make it run", cwd=root)
+    (root / "bin/run").chmod(0o755)
     return root
 
 
@@ -140,6 +144,38 @@ def test_damaged_history_is_a_fault(path: Path, tip: str) -> None:
 
 
 # ---------------------------------------------------------------- writing
+
+
+def test_write_commit_changes_exactly_that(path: Path, repo: Repository, tip: str) -> None:
+    commit, tree = repo.write_commit(
+        tip,
+        [
+            edit("src/a.py", "a = 1\n", "a = 2\n"),
+            edit("src/deep/er/c.py", "c = 1\n", None),
+            edit("new/dir/n.py", None, "n\n"),
+            edit(
+                "bin/go", "#!/bin/sh\n", "#!/bin/sh\ngo\n", executable=True, renamed_from="bin/run"
+            ),
+        ],
+        "Subject\n\nBody with ü",
+        Identity("Ümit", "u@x.org", 1_700_000_000, -90),
+        WHO,
+    )
+    repo.write_objects()
+    assert git("rev-parse", f"{commit}^", f"{commit}^{{tree}}", cwd=path) == f"{tip}\n{tree}"
+    assert git("log", "-1", "--format=%an|%ae|%ad|%cn|%cd|%B", "--date=raw", commit, cwd=path) == (
+        "Ümit|u@x.org|1700000000 -0130|Ada Tester|1700000000 +0200|Subject\n\nBody with ü"
+    )
+    assert git("diff", "--name-status", "--no-renames", tip, commit, cwd=path).split("\n") == [
+        "A\tbin/go",
+        "D\tbin/run",
+        "A\tnew/dir/n.py",
+        "M\tsrc/a.py",
+        "D\tsrc/deep/er/c.py",
+    ]
+    assert git("ls-tree", commit, "bin/go", cwd=path).startswith("100755")
+    assert git("status", "--porcelain", cwd=path) == ""
+    git("fsck", "--strict", cwd=path)
 
 
 LOSING = {

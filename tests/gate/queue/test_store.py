@@ -53,8 +53,8 @@ def test_g13_what_belongs_to_a_held_batch_whose_row_was_lost_goes(root: Path) ->
     (root / f"active/{claim.token}.x.md.tmp").write_bytes(b"te")
     with closing(reopened(root)) as queue:
         found = {each.token: each for each in queue.recover()}
-        held = {token: each.held for token, each in found.items()}
-        assert held == {claim.token: False, kept.token: True}
+        kinds = {token: each.held for token, each in found.items()}
+        assert kinds == {claim.token: False, kept.token: True}
         back = found[claim.token]
         queue.publish(back, report(back, queue.reserve(back, "x")))
         names = sorted(path.name for path in (root / "active").iterdir())
