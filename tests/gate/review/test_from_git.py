@@ -49,17 +49,9 @@ def history(repo: Path) -> None:
     batch(repo, "waits", "g.txt")
 
 
-STATES = {
-    "applied": "applied",
-    "reverted": "reverted",
-    "revert-reverted": "applied",
-    "accepted": "accepted",
-    "discarded": "discarded",
-    "superseded": "superseded",
-    "superseded-2": "proposed",
-    "merged": "accepted",
-    "waits": "proposed",
-}
+STATES = {state: state for state in ("applied", "reverted", "accepted", "discarded", "superseded")}
+STATES |= {"revert-reverted": "applied", "superseded-2": "proposed"}
+STATES |= {"merged": "accepted", "waits": "proposed"}
 
 
 def log(repo: Path) -> dict[str, dict[str, Any]]:

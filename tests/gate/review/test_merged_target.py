@@ -52,15 +52,12 @@ def clean(repo: Path, work: Path) -> None:
     merge(work)
 
 
-def with_a_resolution(repo: Path, work: Path) -> None:
+def twice(repo: Path, work: Path) -> None:
+    """Both merges have a conflict, which is resolved by hand."""
     commit_files(work, {"a.txt": text(_3="ours", _9="ours")}, "Write three")
     commit_files(repo, {"a.txt": text(_3="theirs", _20="theirs")})
     merge(work, conflicts=True)
     resolved(work, text(_3="both", _9="ours", _20="theirs"))
-
-
-def twice(repo: Path, work: Path) -> None:
-    with_a_resolution(repo, work)
     commit_files(work, {"b.txt": "b\nours\n"}, "Write b")
     commit_files(repo, {"a.txt": text(_3="theirs again", _20="theirs")})
     merge(work, conflicts=True)
@@ -75,7 +72,7 @@ def that_takes_back(repo: Path, work: Path) -> None:
     merge(work, "-X", "ours", "main")
 
 
-MERGED = (clean, with_a_resolution, twice, that_takes_back)
+MERGED = (clean, twice, that_takes_back)
 Made = Callable[[Path, Path], None]
 
 

@@ -52,6 +52,7 @@ def test_what_is_told_follows_a_branch_that_a_person_changed(repo: Path) -> None
     git("worktree", "add", "-q", str(tree), "patchq/x", cwd=repo)
     by_hand = commit_files(tree, {"more.txt": "by hand\n"}, "Go on by hand")
     git("worktree", "remove", str(tree), cwd=repo)
+    looks(repo, "proposed", "changed by hand")
     (waits,) = patchq("--json", "status", cwd=repo).json()["waiting"]
     assert waits["size"]["files"] == before["size"]["files"] + 1
     for verb in ("show", "accept", "show"):
@@ -61,19 +62,18 @@ def test_what_is_told_follows_a_branch_that_a_person_changed(repo: Path) -> None
         assert (told["message"], told["size"]) == ("Go on by hand", waits["size"])
         assert before["diff"] in told["diff"]
         assert "+by hand" in told["diff"]
+    assert tip(repo) == by_hand
+    assert git("status", "--porcelain", cwd=repo) == ""
     assert "+by hand" in (repo / ".patchq/done/x.report.md").read_text()
 
 
 MOVE = "commit b.txt=B"
 SQUASH = "merge -q --squash patchq/x"
 LANDINGS = {
-    "fast forward": ["merge -q --ff-only patchq/x"],
     "merge commit": [MOVE, "merge -q --no-ff -m Merged patchq/x"],
     "merged and deleted": ["merge -q patchq/x", "branch -q -d patchq/x"],
     "rebased": [MOVE, "checkout -q patchq/x", "rebase -q main", "checkout -q main",
                 "merge -q --ff-only patchq/x"],
-    "cherry-picked": [MOVE, "cherry-pick -x patchq/x", "branch -q -D patchq/x"],
-    "squashed": [MOVE, SQUASH, "commit -q -C patchq/x"],
     "squashed with another message": [SQUASH, "commit -q -m Mine", "commit a.txt=one\n2\n3\n"],
     "squashed behind another and deleted":
         [MOVE, SQUASH, "commit -q -m Mine", "branch -q -D patchq/x"],
@@ -121,36 +121,10 @@ def test_deletion_by_hand_is_noticed(repo: Path) -> None:
     assert tip(repo, "refs/patchq/discarded/x") == commit
 
 
-def amend(repo: Path) -> str:
-    git("checkout", "-q", "patchq/x", cwd=repo)
-    (repo / "a.txt").write_text("one\nzwei\nthree\n")
-    git("commit", "-q", "-a", "--amend", "--no-edit", cwd=repo)
-    git("checkout", "-q", "main", cwd=repo)
-    return tip(repo, "patchq/x")
-
-
-def add_a_commit(repo: Path) -> str:
-    git("checkout", "-q", "patchq/x", cwd=repo)
-    commit = commit_files(repo, {"b.txt": "mine\n"})
-    git("checkout", "-q", "main", cwd=repo)
-    return commit
-
-
-@pytest.mark.parametrize("change", [amend, add_a_commit])
-def test_branch_changed_by_hand_lands_as_it_stands(repo: Path, change: Any) -> None:
-    commit = change(repo)
-    looks(repo, "proposed", "changed by hand")
-    assert run(repo)["state"] == "proposed"
-    patchq("accept", "x", cwd=repo)
-    told = report(repo / ".patchq", "x")
-    assert (told["state"], told["commit"]) == ("accepted", commit)
-    assert told["tree"] == tip(repo, f"{commit}^{{tree}}")
-    assert tip(repo) == commit
-    assert git("status", "--porcelain", cwd=repo) == ""
-
-
 def test_changed_branch_on_a_moved_target_asks_for_a_merge(repo: Path) -> None:
-    amend(repo)
+    git("checkout", "-q", "patchq/x", cwd=repo)
+    commit_files(repo, {"a.txt": "one\nzwei\nthree\n"})
+    git("checkout", "-q", "main", cwd=repo)
     start = commit_files(repo, {"b.txt": "B\n"})
     done = patchq("accept", "x", cwd=repo, code=1)
     assert "target.moved" in done.err

@@ -15,7 +15,6 @@ from tests.helpers.command import block, drop, patchq
 from tests.helpers.ending import running
 from tests.helpers.gitrepo import commit_files, git, tip, write_config
 from tests.helpers.stepping import die
-from tests.helpers.stores import sql
 
 
 @pytest.fixture
@@ -69,10 +68,8 @@ RENAME = v4a("*** Update File: a.txt", "*** Move to: z.txt", "@@", "-line 2", "+
 WHOLE = ("a.txt", None)
 COLLISIONS = {
     "same line": (change(5, 5), change(5, 5), ("a.txt", (5, 5)), ("a.txt", (5, 5))),
-    "shared line": (change(5, 7), change(7, 9), ("a.txt", (5, 7)), ("a.txt", (7, 9))),
     "bordering lines": (change(5, 6), change(7, 8), ("a.txt", (5, 6)), ("a.txt", (7, 8))),
     "edit and deletion": (change(5, 5), DELETE, WHOLE, WHOLE),
-    "two deletions": (DELETE, v4a("*** Delete File: a.txt") + "twice\n", WHOLE, WHOLE),
     "two creations": (MAKE, block("new/x.txt", "", "other\n"), *[("new/x.txt", None)] * 2),
     "rename and edit": (RENAME, change(15, 15), WHOLE, WHOLE),
 }
@@ -164,17 +161,12 @@ def test_who_cannot_follow_needs_a_retry(repo: Path) -> None:
     assert told(repo, "y") == now, "it is said once"
 
 
-@pytest.mark.parametrize("noticed", [True, False], ids=["noticed", "at once"])
-def test_what_was_taken_back_does_not_land_with_a_proposal(repo: Path, noticed: bool) -> None:
+def test_what_was_taken_back_does_not_land_with_a_proposal(repo: Path) -> None:
     run(repo, x=change(5, 5))
     first = tip(repo)
     commit_files(repo, {"b.txt": "b\n"})
     run(repo)
     git("reset", "-q", "--hard", first, cwd=repo)
-    if noticed:
-        run(repo)
-        sound(repo, "x")
-        assert tip(repo, "patchq/x^") == first
     patchq("accept", "x", cwd=repo)
     assert git("show", "main:b.txt", cwd=repo) == TEXT.rstrip("\n")
     assert tip(repo, "main^") == first
@@ -209,31 +201,6 @@ def test_branch_of_a_person_stays(repo: Path) -> None:
     assert told(repo, "x")["state"] == "superseded"
     assert tip(repo, "patchq/x") == own
     sound(repo, "x-2")
-
-
-def test_proposal_whose_response_is_lost_holds_up_nobody(repo: Path) -> None:
-    run(repo, x=change(5, 5), y=change(15, 15))
-    sql(repo / ".patchq", "delete from papers where kind = 'body' and number = 1")
-    commit = commit_files(repo, {"b.txt": "b\n"})
-    run(repo)
-    (problem,) = moved(repo, "x")
-    assert "is gone from the queue" in problem["message"]
-    assert tip(repo, "patchq/y^") == commit
-    sound(repo, "x")
-
-
-def test_what_a_hook_fixes_is_fixed_as_it_lands(repo: Path) -> None:
-    stamp = "fixes: true, run: 'echo stamped > stamp.txt'"
-    hook = f"{{id: stamp, stage: pre-commit, unconfined: true, {stamp}}}"
-    configure(repo, f"mode: review\nhooks: [{hook}]\n")
-    run(repo, x=change(5, 5))
-    assert git("show", "patchq/x:stamp.txt", cwd=repo) == "stamped"
-    commit = commit_files(repo, {"b.txt": "b\n"})
-    run(repo)
-    sound(repo, "x")
-    assert tip(repo, "patchq/x^") == commit
-    patchq("accept", "x", cwd=repo)
-    assert git("show", "main:stamp.txt", cwd=repo) == "stamped"
 
 
 def test_edits_that_were_left_out_stay_out(repo: Path) -> None:
@@ -293,6 +260,3 @@ def test_what_is_discarded_while_the_hooks_of_accept_run_does_not_land(repo: Pat
         _, said = process.communicate(timeout=60)
     assert (process.returncode, "it is discarded" in said) == (2, True), said
     assert (tip(repo), told(repo, "x")["state"]) == (before, "discarded")
-
-
-# ---------------------------------------------------------------- what `status` shows

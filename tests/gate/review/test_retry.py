@@ -16,15 +16,9 @@ LATER = block("a.txt", "later\n", "LATER\n")
 MIXED = GOOD + LATER + block("b.txt", "b\n", "B\n")
 
 
-@pytest.fixture(params=["review", "auto"])
-def mode(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
-def repo(tmp_path: Path, mode: str) -> Path:
-    config = f"version: 1\nmode: {mode}\n"
-    files = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", ".patchq.yaml": config}
+def repo(tmp_path: Path) -> Path:
+    files = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", ".patchq.yaml": "version: 1\n"}
     repo = make_repo(tmp_path / "repo", files)
     patchq("init", cwd=repo)
     return repo
@@ -35,41 +29,34 @@ def run(repo: Path, name: str, text: str, code: int | None = None) -> None:
     patchq("run", cwd=repo, code=code)
 
 
-def done(mode: str) -> str:
-    return "applied" if mode == "auto" else "proposed"
-
-
-def test_a_refused_response_is_decided_on_today_s_tip(repo: Path, mode: str) -> None:
+def test_a_refused_response_is_decided_on_today_s_tip(repo: Path) -> None:
     run(repo, "x.md", LATER, 1)
     told = patchq("--json", "retry", "x", cwd=repo, code=1).json()
     assert (told["id"], told["state"], told["retry"]["of"]) == ("x-2", "rejected", "x")
     commit_files(repo, {"a.txt": "one\nlater\n"})
     told = patchq("--json", "retry", "x", cwd=repo).json()
-    assert (told["id"], told["state"], told["retry"]["of"]) == ("x-3", done(mode), "x")
+    assert (told["id"], told["state"], told["retry"]["of"]) == ("x-3", "proposed", "x")
     assert told["source"] == report(repo / ".patchq", "x")["source"]
     assert report(repo / ".patchq", "x")["state"] == "rejected"
-    where = "main" if mode == "auto" else "patchq/x-3"
-    assert git("show", f"{where}:a.txt", cwd=repo) == "one\nLATER"
+    assert git("show", "patchq/x-3:a.txt", cwd=repo) == "one\nLATER"
     assert (repo / ".patchq/done/x-3.md").read_text() == LATER
 
 
-def test_the_good_edits_of_a_refused_response(repo: Path, mode: str) -> None:
+def test_the_good_edits_of_a_refused_response(repo: Path) -> None:
     run(repo, "x.md", MIXED, 1)
     states = {e["id"]: e["state"] for e in report(repo / ".patchq", "x")["edits"]}
     assert states == {"1": "ready", "2": "failed", "3": "ready"}
     wrong = patchq("retry", "x", "--without", "2,9", cwd=repo, code=2)
     assert "no edit 9; its edits: 1, 2, 3" in wrong.err
     told = patchq("--json", "retry", "x", "--without", "2", cwd=repo).json()
-    assert told["state"] == done(mode)
+    assert told["state"] == "proposed"
     assert [(e["id"], e["state"]) for e in told["edits"]] == [
         ("1", "applied"), ("2", "skipped"), ("3", "applied"),
     ]  # fmt: skip
-    where = "main" if mode == "auto" else "patchq/x-2"
-    assert git("show", f"{where}:a.txt", cwd=repo) == "1\ntwo\nthree"
-    assert git("show", f"{where}:b.txt", cwd=repo) == "B"
+    assert git("show", "patchq/x-2:a.txt", cwd=repo) == "1\ntwo\nthree"
+    assert git("show", "patchq/x-2:b.txt", cwd=repo) == "B"
 
 
-@pytest.mark.parametrize("mode", ["review"], indirect=True)
 def test_a_failed_retry_leaves_the_waiting_one_and_a_discarded_one_comes_back(repo: Path) -> None:
     run(repo, "x.md", GOOD)
     tip = git("rev-parse", "main", cwd=repo)
@@ -81,8 +68,8 @@ def test_a_failed_retry_leaves_the_waiting_one_and_a_discarded_one_comes_back(re
     assert patchq("retry", "x", cwd=repo).out.startswith("proposed   x-3 ")
 
 
-@pytest.mark.parametrize("mode", ["auto"], indirect=True)
 def test_what_stands_is_not_tried_again(repo: Path) -> None:
+    commit_files(repo, {".patchq.yaml": "version: 1\nmode: auto\n"})
     run(repo, "x.md", GOOD)
     run(repo, "again.md", GOOD)
     run(repo, "waits.md", "---\ndepends_on: [nobody]\n---\n" + LATER)
@@ -110,14 +97,11 @@ DEPENDENT = json.dumps(
 )  # fmt: skip
 BACK = "with edit 2, which the choice brings back"
 CHOICES = {
-    "all": ([], ["applied", "cancelled", "applied"], ""),
     "without the one that cancels": (["--without", "1"], ["skipped", "applied", "applied"], BACK),
-    "without another": (["--without", "3"], ["applied", "cancelled", "skipped"], ""),
     "only the cancelled one": (["--only", "2"], ["skipped", "applied", "skipped"], BACK),
 }
 
 
-@pytest.mark.parametrize("mode", ["review"], indirect=True)
 @pytest.mark.parametrize(("words", "states", "said"), CHOICES.values(), ids=CHOICES)
 def test_accept_names_the_edits_that_a_choice_brings_back(
     repo: Path, words: list[str], states: list[str], said: str

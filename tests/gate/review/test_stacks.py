@@ -9,7 +9,7 @@ import pytest
 
 from tests.gate.review.beside import TEXT, in_review_mode, moved, sound, told
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import commit_files, git, tip, write_config
+from tests.helpers.gitrepo import commit_files, git, tip
 from tests.helpers.stepping import die
 
 
@@ -18,20 +18,19 @@ def repo(tmp_path: Path) -> Path:
     return in_review_mode(tmp_path, {"a.txt": TEXT, "b.txt": TEXT})
 
 
-def send(repo: Path, id: str, text: str, *needs: str, run: bool = True, more: str = "") -> None:
+def send(repo: Path, id: str, text: str, *needs: str, more: str = "") -> None:
     """Drop a response that depends on others, and have it worked off."""
     depends = f"depends_on: [{', '.join(needs)}]\n" if needs else ""
     drop(repo / ".patchq", {f"{id}.md": f"---\nagent: of-{id}\n{depends}{more}---\n{text}"})
-    if run:
-        patchq("run", cwd=repo, code=None)
+    patchq("run", cwd=repo, code=None)
 
 
 def states(repo: Path, *ids: str) -> list[str]:
     return [told(repo, id)["state"] for id in ids]
 
 
-def says(old: str, new: str, path: str = "a.txt") -> str:
-    return block(path, f"{old}\n", f"{new}\n")
+def says(old: str, new: str) -> str:
+    return block("a.txt", f"{old}\n", f"{new}\n")
 
 
 def stands(repo: Path, id: str, on: str | None) -> None:
@@ -125,28 +124,6 @@ def test_a_diamond_waits_until_its_sides_stand_on_each_other(two: Path) -> None:
     assert states(two, "a", "b", "c", "d") == ["accepted"] * 4
 
 
-def test_a_long_series_is_proposed_in_one_run_and_lands_at_once(repo: Path) -> None:
-    ids = [f"s{number}" for number in range(10)]
-    for number, id in enumerate(ids):
-        text = says(f"line {number + 1}", f"LINE {number + 1}")
-        send(repo, id, text, *ids[max(0, number - 1) : number], run=False)
-    for text in ("", "moved\n"):
-        if text:
-            commit_files(repo, {"b.txt": text})
-        patchq("run", cwd=repo)
-        for below, id in zip([None, *ids], ids, strict=False):
-            stands(repo, id, below)
-            assert told(repo, id)["problems"] == []
-    assert told(repo, "s9")["base"]["commit"] == tip(repo, "patchq/s8"), "a kept commit"
-    before = commit_files(repo, {"b.txt": "again\n"})
-    patchq("accept", "--stack", "s9", cwd=repo)
-    assert set(states(repo, *ids)) == {"accepted"}
-    trailers = "--format=%(trailers:key=Patchq-Batch,valueonly,separator=)"
-    assert git("log", trailers, f"{before}..main", cwd=repo).split() == ids[::-1]
-    assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
-    assert patchq("fsck", cwd=repo).code == 0
-
-
 # ---------------------------------------------------------------- what happens below
 
 
@@ -163,13 +140,10 @@ def test_the_answer_to_a_lower_one_takes_its_place_below(two: Path) -> None:
     assert (two / "a.txt").read_text().count("twelve") == 1
 
 
-@pytest.mark.parametrize("how", ["merge", "ff", "rebase"])
+@pytest.mark.parametrize("how", ["merge", "rebase"])
 def test_the_top_merged_by_hand_takes_those_below(two: Path, how: str) -> None:
     commit_files(two, {"b.txt": "moved\n"})
-    if how == "ff":
-        patchq("run", cwd=two)
-        git("merge", "-q", "--ff-only", "patchq/b", cwd=two)
-    elif how == "merge":
+    if how == "merge":
         git("merge", "-q", "--no-edit", "patchq/b", cwd=two)
     else:
         git("checkout", "-q", "--detach", "patchq/b", cwd=two)
@@ -201,25 +175,3 @@ def test_death_while_a_stack_is_accepted_is_put_right(two: Path) -> None:
         assert landed == [tip(repo, "main^"), tip(repo)], step
         assert git("for-each-ref", "refs/patchq/waiting", "refs/heads/patchq", cwd=repo) == ""
         assert git("status", "--porcelain", cwd=repo) == ""
-
-
-# ---------------------------------------------------------------- hooks, the daemon, and questions
-
-
-@pytest.mark.parametrize(
-    ("bad", "each", "refused", "after"),
-    [
-        ("five", "false", "", ["accepted", "accepted"]),
-        ("five", "true", "a: hook.refused", ["proposed", "proposed"]),
-        ("FIVE", "false", "b: hook.refused", ["accepted", "proposed"]),
-    ],
-    ids=["the end passes", "each is judged", "the upper is refused"],
-)
-def test_hooks_judge_the_end_of_a_stack(
-    two: Path, bad: str, each: str, refused: str, after: list[str]
-) -> None:
-    hook = f"id: look, stage: pre-commit, run: '! grep -q {bad} a.txt', unconfined: true"
-    write_config(two, f"version: 1\nmode: review\nhooks: [{{{hook}, each: {each}}}]\n")
-    done = patchq("accept", "--stack", "b", cwd=two, code=None)
-    assert refused in done.err
-    assert states(two, "a", "b") == after

@@ -59,22 +59,13 @@ def test_what_is_not_resolved_goes_along(desk: Desk) -> None:
 def test_the_lines_of_a_comment_whose_place_is_gone_are_quoted(desk: Desk) -> None:
     desk.feed(x=change(10))
     desk.ask("x", "a.txt:10: why?\n")
+    with pytest.raises(UsageError, match="has no comment c2"):
+        Discuss("x", "c2", "x", "Ann", resolves=False).carry_out(desk.session)
     desk.feed(y=f"---\nretries: x\n---\n{change(9, 10, 11, to='')}")
     review = desk.told("y").review
     assert review
     (comment,) = review.comments
     assert (comment.path, comment.line, comment.quote) == ("a.txt", None, "LINE 10\n")
-
-
-@pytest.mark.parametrize(
-    ("comment", "text", "why"),
-    [("c2", "x", "has no comment c2"), ("c1", " ", "empty"), ("c1", "x" * 4001, "longer than")],
-)
-def test_a_reply_that_is_refused(desk: Desk, comment: str, text: str, why: str) -> None:
-    desk.feed(x=change(10))
-    desk.ask("x", "why?\n")
-    with pytest.raises(UsageError, match=why):
-        Discuss("x", comment, text, "Ann", resolves=False).carry_out(desk.session)
 
 
 def test_a_request_is_taken_back(desk: Desk) -> None:

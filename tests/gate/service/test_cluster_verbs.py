@@ -13,7 +13,7 @@ from tests.gate.service.test_cluster_scenarios import CLUSTER, Cluster
 from tests.helpers import forking
 from tests.helpers.chat_server import serving
 from tests.helpers.command import block, drop, patchq, report, seen
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import git, make_repo
 
 FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abcdef"}
 CONFIG = "version: 1\ntargets: [release/*]\n" + CLUSTER
@@ -66,9 +66,6 @@ def test_what_is_sent_back_is_answered_and_what_landed_is_taken_back(
     patchq("send-back", "x", "--comments", "../said", cwd=at.repo)
     [comment] = report(at.queue, "x")["review"]["comments"]
     assert (comment["path"], comment["line"], comment["by"]) == ("a.txt", 2, "Ada Tester")
-    assert "please" in patchq("show", "x", cwd=at.repo).out
-    wrong = patchq("send-back", "x", "-m", "", cwd=at.repo, code=2)
-    assert "says nothing" in wrong.err
     answer = "---\nretries: x\n---\n" + block("a.txt", "two\n", "zwei\n")
     assert send(at, y=answer) == ["proposed"]
     at.until(lambda: state(at, "x") == "superseded")
@@ -94,13 +91,6 @@ def test_what_is_sent_back_is_answered_and_what_landed_is_taken_back(
     assert [*(at.queue / "active").iterdir()] == []
     assert patchq("fsck", cwd=at.repo).code == 0
     assert "no change" in patchq("revert", "nobody", cwd=at.repo, code=2).err
-
-
-def push(at: Cluster, files: dict[str, str]) -> None:
-    """A person's push to the shared branch."""
-    git("clone", "-q", "hub.git", "person", cwd=at.repo.parent)
-    commit_files(at.repo.parent / "person", files, "By hand")
-    git("push", "-q", "origin", "main", cwd=at.repo.parent / "person")
 
 
 @pytest.mark.slow
@@ -160,9 +150,3 @@ def test_run_feeds_what_waits_and_ends(gate: Callable[..., Cluster]) -> None:
     assert {line.split()[0] for line in done.out.splitlines()} == {"applied", "rejected", "held"}
     assert there(at, "a.txt") == "one\n2\nthree\n"
     assert patchq("run", cwd=at.repo).out == ""
-    forking.end(at.running[:2])
-    drop(at.queue, {"late.md": block("c.txt", "two\n", "2\n")})
-    assert "no worker serves 'main'" in patchq("run", cwd=at.repo, code=3).err
-    at.start("worker", "w1")
-    patchq("run", cwd=at.repo)
-    assert state(at, "late") == "applied"

@@ -57,21 +57,6 @@ def expire(repo: Path, days: int = 30) -> None:
     patchq("run", cwd=repo, code=None)
 
 
-def test_a_clock_that_was_set_ahead_makes_nothing_old(repo: Path) -> None:
-    run(repo, good=EDIT, bad=BAD)
-    expire(repo)  # a round that sees the clock
-    before, root = files(repo), repo / ".patchq"
-    ((seen,),) = sql(root, "select value from meta where key = 'clock.seen'")
-    age(repo, 3650)
-    sql(root, "update meta set value = ? where key = 'clock.seen'", repr(float(seen) - 3650 * DAY))
-    expire(repo)
-    assert files(repo) == before
-    began = repr(float(seen) - 31 * DAY)  # a month later
-    sql(root, "update meta set value = ? where key = 'clock.from'", began)
-    expire(repo)
-    assert files(repo) == []
-
-
 def test_old_ones_go_and_young_ones_stay(repo: Path) -> None:
     run(repo, good=EDIT, bad=BAD)
     age(repo, 31)
@@ -96,15 +81,14 @@ def test_what_waits_is_never_removed(repo: Path) -> None:
     assert patchq("accept", "waits", cwd=repo).out.startswith("accepted")
 
 
-@pytest.mark.parametrize("how", ["reverted", "refused", "discarded"])
+@pytest.mark.parametrize("how", ["reverted", "refused"])
 def test_what_is_not_on_the_target_may_come_again(repo: Path, how: str) -> None:
     if how == "refused":
         run(repo, first=EDIT.replace("a.txt", "later.txt"))
         commit_files(repo, {"later.txt": "a\n"})
     else:
-        configure(repo, mode="auto" if how == "reverted" else "review")
         run(repo, first=EDIT)
-        patchq("revert" if how == "reverted" else "discard", "first", cwd=repo)
+        patchq("revert", "first", cwd=repo)
     age(repo, 31)
     expire(repo)
     run(repo, again=EDIT if how != "refused" else EDIT.replace("a.txt", "later.txt"))

@@ -36,10 +36,8 @@ def signals() -> Iterator[None]:
     ("sent", "now"),
     [
         ([signal.SIGTERM], False),
-        ([signal.SIGTERM, signal.SIGTERM], False),
         ([signal.SIGINT], False),
         ([signal.SIGINT, signal.SIGINT, signal.SIGINT], True),
-        ([signal.SIGTERM, signal.SIGINT, signal.SIGINT], True),
         ([signal.SIGUSR1, signal.SIGUSR1], True),
         ([signal.SIGHUP, signal.SIGHUP], None),
     ],
