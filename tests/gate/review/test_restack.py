@@ -203,6 +203,20 @@ def test_branch_of_a_person_stays(repo: Path) -> None:
     sound(repo, "x-2")
 
 
+def test_what_a_hook_fixes_is_fixed_as_it_lands(repo: Path) -> None:
+    stamp = "fixes: true, run: 'echo stamped > stamp.txt'"
+    hook = f"{{id: stamp, stage: pre-commit, unconfined: true, {stamp}}}"
+    configure(repo, f"mode: review\nhooks: [{hook}]\n")
+    run(repo, x=change(5, 5))
+    assert git("show", "patchq/x:stamp.txt", cwd=repo) == "stamped"
+    commit = commit_files(repo, {"b.txt": "b\n"})
+    run(repo)
+    sound(repo, "x")
+    assert tip(repo, "patchq/x^") == commit
+    patchq("accept", "x", cwd=repo)
+    assert git("show", "main:stamp.txt", cwd=repo) == "stamped"
+
+
 def test_edits_that_were_left_out_stay_out(repo: Path) -> None:
     run(repo, x=change(5, 5) + block("a.txt", "nowhere\n", "x\n"))
     assert told(repo, "x")["state"] == "rejected"
