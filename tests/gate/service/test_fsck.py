@@ -20,7 +20,19 @@ BODY = block("a.txt", "a\n", "A\n")
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository and queue with a batch in each state, made once."""
-    repo = tmp_path_factory.mktemp("fsck") / "repo"
+    return tmp_path_factory.mktemp("fsck")
+
+
+@pytest.fixture
+def repo(finished: Path, tmp_path: Path) -> Path:
+    pattern = finished / "repo"
+    if not pattern.exists():
+        _make(pattern)
+    shutil.copytree(pattern, tmp_path / "repo", symlinks=True)
+    return tmp_path / "repo"
+
+
+def _make(repo: Path) -> None:
     make_repo(repo, {f"{name}.txt": f"{name}\n" for name in "abcdefg"})
     patchq("init", cwd=repo)
     _batch(repo, "applied", "a", "auto")
@@ -37,13 +49,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     patchq("run", cwd=repo, code=1)
     drop(repo / ".patchq", {"held.md": f"---\ndepends_on: [later]\n---\n{BODY}"})
     patchq("run", cwd=repo)
-    return repo
-
-
-@pytest.fixture
-def repo(finished: Path, tmp_path: Path) -> Path:
-    shutil.copytree(finished, tmp_path / "repo", symlinks=True)
-    return tmp_path / "repo"
 
 
 def _batch(repo: Path, id: str, path: str, mode: str = "review") -> None:
