@@ -17,3 +17,12 @@ def repo(tmp_path: Path) -> Path:
     patchq("init", cwd=repo)
     (repo / ".patchq.yaml").rename(operators_file(repo))
     return repo
+
+
+def everything(*roots: Path) -> dict[str, tuple[float, bytes]]:
+    """All files below with their times and bytes."""
+    files = (path for root in roots for path in root.rglob("*") if not path.is_dir())
+    return {
+        str(path): (path.lstat().st_mtime_ns, b"" if path.is_symlink() else path.read_bytes())
+        for path in files
+    }

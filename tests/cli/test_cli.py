@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.conftest import everything
 from tests.helpers import ending
 from tests.helpers.command import block, drop, fresh, patchq, report, work
 from tests.helpers.gitrepo import git, make_repo, operators_file, tip, write_config
@@ -38,15 +39,6 @@ def repo(tmp_path: Path) -> Path:
 
 def told(repo: Path, id: str) -> dict[str, object]:
     return report(repo / ".patchq", id)
-
-
-def everything(*roots: Path) -> dict[str, tuple[float, bytes]]:
-    """All files below with their times and bytes."""
-    files = (path for root in roots for path in root.rglob("*") if not path.is_dir())
-    return {
-        str(path): (path.lstat().st_mtime_ns, b"" if path.is_symlink() else path.read_bytes())
-        for path in files
-    }
 
 
 # ---------------------------------------------------------------- how it is called

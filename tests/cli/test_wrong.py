@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from patchq.cli.command import GROUPS, VERBS
+from tests.cli.conftest import everything
 from tests.helpers.command import Done, block, patchq, work
 from tests.helpers.gitrepo import make_repo
 
@@ -92,12 +93,6 @@ def repo(repo: Path) -> Path:
     return repo
 
 
-def state(repo: Path) -> dict[str, tuple[int, int]]:
-    """All files with their times and sizes."""
-    found = {path: path.lstat() for path in repo.parent.rglob("*") if not path.is_dir()}
-    return {str(path): (status.st_mtime_ns, status.st_size) for path, status in found.items()}
-
-
 def ways(verb: str) -> list[list[str]]:
     right = RIGHT[verb].split()
     return [
@@ -114,11 +109,11 @@ def test_every_verb_is_tried_and_listed() -> None:
 
 
 def test_one_line_and_nothing_written(repo: Path) -> None:
-    before = state(repo)
+    before = everything(repo.parent)
     for words in itertools.chain.from_iterable(map(ways, RIGHT)):
         error = json.loads(one_line(patchq("--json", *words, cwd=repo, code=2)))["error"]
         assert all(error[key] for key in ("code", "message", "hint")), words
-    assert state(repo) == before
+    assert everything(repo.parent) == before
 
 
 def one_line(done: Done) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
@@ -51,7 +51,7 @@ Script = Sequence[Reply | str] | Callable[[Request], Reply | str]
 
 
 class ChatServer(ThreadingHTTPServer):
-    """The server; `requests` holds what it was asked, `most_at_once` how many at the same time."""
+    """The server; `requests` holds what it was asked."""
 
     daemon_threads = False
 
@@ -61,8 +61,6 @@ class ChatServer(ThreadingHTTPServer):
         self.requests: list[Request] = []
         self.closed = Event()
         self.asked = Event()
-        self.most_at_once = 0
-        self._now = 0
         self._lock = Lock()
 
     @property
@@ -73,16 +71,10 @@ class ChatServer(ThreadingHTTPServer):
         with self._lock:
             self.requests.append(request)
             number = len(self.requests) - 1
-            self._now += 1
-            self.most_at_once = max(self.most_at_once, self._now)
         self.asked.set()
         script = self.script
         reply = script(request) if callable(script) else script[min(number, len(script) - 1)]
         return Reply(reply) if isinstance(reply, str) else reply
-
-    def end(self) -> None:
-        with self._lock:
-            self._now -= 1
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -94,12 +86,8 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Request(self.path, headers, json.loads(data))
         reply = self.server.begin(request)
-        try:
+        with suppress(OSError):  # the client did not wait
             self._answer(request, reply)
-        except OSError:
-            pass  # the client did not wait
-        finally:
-            self.server.end()
 
     def _answer(self, request: Request, reply: Reply) -> None:
         if reply.hang_up:

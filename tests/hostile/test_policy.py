@@ -19,24 +19,17 @@ from tests.helpers.gitrepo import (
 
 REVIEWED = {
     "h05": (
-        "conftest.py", "tests/conftest.py", "package.json", "Makefile", ".pre-commit-config.yaml",
-        ".husky/pre-commit", ".githooks/update", "hooks/pre-apply", "lefthook.yml", "tox.ini",
+        "tests/conftest.py", "package.json", "Makefile", ".husky/pre-commit", "hooks/pre-apply",
         "tools/gate.sh",
     ),
-    "h06": (".github/workflows/ci.yml", ".GitHub/Workflows/x.yml", ".gitlab-ci.yml", "Jenkinsfile",
-        ".circleci/config.yml", "azure-pipelines.yml", "sub/.travis.yml"),
-    "h08": ("requirements.txt", "requirements-dev.txt", "pyproject.toml", "setup.py", "go.mod",
-        "Cargo.toml", "Cargo.lock", "package-lock.json", "yarn.lock", ".npmrc", "pip.conf"),
-    "h09": (
-        "AGENTS.md", "sub/CLAUDE.md", ".cursor/rules/x.mdc", ".claude/settings.json",
-        ".vscode/tasks.json", ".envrc", ".devcontainer/devcontainer.json", ".gitattributes",
-        ".github/copilot-instructions.md",
-    ),
+    "h06": (".GitHub/Workflows/x.yml", ".gitlab-ci.yml", "Jenkinsfile", "sub/.travis.yml"),
+    "h08": ("requirements.txt", "pyproject.toml", "setup.py", "Cargo.lock", ".npmrc", "pip.conf"),
+    "h09": ("AGENTS.md", "sub/CLAUDE.md", ".vscode/tasks.json", ".envrc", ".gitattributes"),
 }  # fmt: skip
 DENIED = {
     "h05": (".patchq.yaml", "patchq.yaml", ".PATCHQ.YAML", ".patchq/hooks/x", "sub/.patchq.yaml"),
     "h07": (".env", "deploy/.env.production", "server.pem", "KEY.PEM", "id_rsa", ".ssh/id_ed25519",
-        "store.p12", "x.pfx", "vault.kdbx", ".netrc", ".pypirc", "credentials.json", "tls.key"),
+        "vault.kdbx", ".netrc", ".pypirc", "credentials.json"),
 }  # fmt: skip
 PROGRAMS = ("src/run.py", "docs/build.md", "docs/taken-out.md")
 KINDS = {

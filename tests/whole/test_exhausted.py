@@ -13,11 +13,9 @@ from patchq.gate.errors import disk_fault
     ("error", "of_the_machine"),
     [
         (OSError(errno.ENOSPC, "No space left on device", "/q"), True),
-        (OSError(errno.EMFILE, "Too many open files"), True),
         (OSError(errno.EIO, "Input/output error", b"/q"), True),
         (OSError("could not open '/q': Too many open files"), True),
         (OSError(errno.ENAMETOOLONG, "File name too long", "x"), False),
-        (FileNotFoundError(errno.ENOENT, "No such file or directory"), False),
     ],
 )
 def test_what_no_response_can_cause_is_no_verdict_on_one(
