@@ -44,6 +44,7 @@ from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.resolve.ladder import Found
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import Text, content, split_lines
+from patchq.core.text.quote import line_words
 
 _NAMES: dict[type, str] = {
     Create: "create",
@@ -406,8 +407,8 @@ def overlap(edit: Edit, file: File, found: Found, other: ChangedRange) -> EditRe
     return EditRefused(
         ErrorProblem(
             "conflict.overlap",
-            f"edits {other.edit} and {edit.id} both change {file.path}: lines "
-            f"{there[0]}-{there[1]} and {here[0]}-{here[1]}",
+            f"edits {other.edit} and {edit.id} both change {file.path}: "
+            f"{line_words(there)} and {line_words(here)}",
             "join the two edits into one that quotes all these lines",
             path=file.path,
             line=here[0],

@@ -30,6 +30,7 @@ from patchq.core.plan.edited_text import changed_ranges
 from patchq.core.plan.files import File
 from patchq.core.resolve.ladder import Found, Missed
 from patchq.core.resolve.match import PartOp
+from patchq.core.text.quote import line_words
 
 _LITERAL = ("exact", "line_endings")  # the levels that leave no other place for a quote
 _ALL_OR_ONE = (InContext, InParagraph)  # the kinds of edits that may mean every place
@@ -81,7 +82,7 @@ def _undecided(on_base: Plan, in_sequence: BatchReading) -> Plan:
     later, earlier = next(iter(in_sequence.followed.items()))
     outcome = next(outcome for outcome in on_base.edits if outcome.id == later)
     lines = outcome.lines or (1, 1)
-    where = f"line {lines[0]}" if lines[0] >= lines[1] else f"lines {lines[0]}-{lines[1]}"
+    where = line_words(lines)
     problem = ErrorProblem(
         "conflict.order",
         f"edits {earlier} and {later} can be read in two ways: on the base, {later} changes "

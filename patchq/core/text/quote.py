@@ -78,6 +78,11 @@ def sentence(text: str) -> str:
     return re.sub(r"^\s*(?=[#>*+=|~-])", r"\\", escaped)
 
 
+def line_words(lines: Sequence[int]) -> str:
+    """Return lines in words, given the first and the last, 1-based."""
+    return f"line {lines[0]}" if lines[0] >= lines[1] else f"lines {lines[0]}-{lines[1]}"
+
+
 def excerpt(lines: Sequence[str], first: int) -> str:
     """Return numbered lines, `12 | text`, from line `first` of their file."""
     width = len(str(first + len(lines) - 1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from patchq.core.model.values import Candidate, Collision, Problem
-from patchq.core.text.quote import excerpt, fence, inline, sentence
+from patchq.core.text.quote import excerpt, fence, inline, line_words, sentence
 
 NOTHING_APPLIED = "The response was refused. Nothing of it was applied."
 WHAT_TO_SEND = "## What to send"
@@ -142,7 +142,7 @@ def _collision(other: Collision) -> list[str]:
     }
     named = [f"{key} {inline(value)}" for key, value in names.items() if value]
     if other.lines:
-        named.append(f"lines {other.lines[0]}-{other.lines[1]}")
+        named.append(line_words(other.lines))
     return [f"It collides with {', '.join(named)}."] if named else []
 
 

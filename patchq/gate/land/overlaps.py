@@ -24,13 +24,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import Collision, EditOutcome, FileChange, Problem
+from patchq.core.text.quote import line_words
 from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.pipeline.lines import Lines, image, in_words, inclusive
+from patchq.gate.pipeline.lines import Lines, image, inclusive
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document
@@ -376,7 +377,7 @@ def _warnings(repo: Repository, own: Change, other: Change) -> Iterator[Problem]
 
 
 def _described(place: ChangedPlace) -> str:
-    lines = f"{in_words(place.lines)} of " if place.lines else ""
+    lines = f"{line_words(place.lines)} of " if place.lines else ""
     return f"{place.does} {lines}{place.path}"
 
 

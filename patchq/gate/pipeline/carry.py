@@ -44,6 +44,7 @@ from patchq.core.model.values import (
 )
 from patchq.core.plan import batch
 from patchq.core.text.lines import content, split_lines
+from patchq.core.text.quote import line_words
 from patchq.gate.git import merges, records
 from patchq.gate.git.merges import line_hunks
 from patchq.gate.git.objects import BLOB, Leaf, mode_of, object_id
@@ -54,7 +55,6 @@ from patchq.gate.pipeline.lines import (
     Touch,
     carry_lines,
     image,
-    in_words,
     inclusive,
     shifted,
 )
@@ -423,9 +423,9 @@ class _File:
                 continue
             who = self.move.who(self.source, touch.now)
             ours, there = inclusive(touch.ours), inclusive(touch.theirs)
-            where = in_words(there) + (", right beside," if touch.beside else "")
+            where = line_words(there) + (", right beside," if touch.beside else "")
             self.move.refuse(
-                f"{f'edit {it.was.id}' if it else 'the batch'} changes {in_words(ours)} of "
+                f"{f'edit {it.was.id}' if it else 'the batch'} changes {line_words(ours)} of "
                 f"{self.source}, and {history.commit_in_words(who)} changed {where} "
                 f"{self.move.since}",
                 it.was.id if it else None,
@@ -450,9 +450,9 @@ class _File:
             first, end = image((was[0] - 1, was[1]), theirs)
             if not (now[0] - 1 < max(end, first + 1) and first < now[1]):
                 self.move.refuse(
-                    f"edit {it.was.id} means {in_words(was)} of {self.source} on its base "
-                    f"{self.move.base[:12]}, which is {in_words((first + 1, end))} today, and what "
-                    f"it quotes is at {in_words(now)} today",
+                    f"edit {it.was.id} means {line_words(was)} of {self.source} on its base "
+                    f"{self.move.base[:12]}, which is {line_words((first + 1, end))} today, and "
+                    f"what it quotes is at {line_words(now)} today",
                     it.was.id,
                     self.move.who(self.source),
                     line=was[0],

@@ -89,11 +89,6 @@ def inclusive(lines: Lines) -> Lines:
     return (lines[0] + 1, lines[1]) if lines[0] < lines[1] else (max(lines[0], 1),) * 2
 
 
-def in_words(lines: Lines) -> str:
-    """Return lines, 1-based and inclusive, for people."""
-    return f"line {lines[0]}" if lines[0] >= lines[1] else f"lines {lines[0]}-{lines[1]}"
-
-
 def _is_telling(old: Sequence[bytes], new: Sequence[bytes]) -> bool:
     """Return True if the new lines show that a change was made.
 
