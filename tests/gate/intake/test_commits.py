@@ -17,6 +17,7 @@ FILES: dict[str, bytes | str] = {
     "old.txt": LINES,
     "tool.sh": "#!/bin/sh\ntrue\n",
     "x.bin": b"\0one",
+    "mixed.txt": "one\r\ntwo\nthree\r\n",
     "none.txt": "one\ntwo",
     "shown.md": "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n",
 }
@@ -48,6 +49,7 @@ CHANGES: dict[str, dict[str, bytes | str]] = {
     "lines": {"a.txt": LINES.replace("line 2\n", "LINE 2\n").replace("line 9\n", "")},
     "a new binary file": {"new.bin": bytes(range(256))},
     "not UTF-8": {"a.txt": b"caf\xe9\n"},
+    "mixed line ends": {"mixed.txt": "one\r\nTWO\nthree\r\n"},
     "a last line without its end": {"none.txt": "one\ntwo\nthree"},
     "edits shown in a file": {"shown.md": "<<<<<<< SEARCH\na\n=======\nc\n>>>>>>> REPLACE\n"},
 }

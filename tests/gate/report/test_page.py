@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from patchq.core.model.values import (
     Candidate,
     Collision,
+    HookRun,
     Problem,
     StandsOn,
     State,
@@ -46,6 +47,12 @@ def test_the_base_is_asked_back_unless_it_is_the_problem() -> None:
     asked = f"base: {'ba5e' * 10}\n---"
     assert asked in to_markdown(to_json(replace(REFUSED, problems=(MISSED,))))
     assert asked not in to_markdown(to_json(replace(REFUSED, problems=(MISSED, COLLIDES))))
+
+
+def test_a_failed_hooks_output_is_shown() -> None:
+    hook = HookRun("lint", "pre-commit", 1, 0.5, "a.py:3: bad\n")
+    page = to_markdown(to_json(replace(PROPOSED, hooks=(hook,))))
+    assert "\n## Hook `lint` ended with 1\n\n```\na.py:3: bad\n```\n" in page
 
 
 DECIDES = re.compile(r"\b(?:accept|discard|send-back|revert|git merge)\b")
