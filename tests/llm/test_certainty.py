@@ -1,0 +1,113 @@
+"""What may be meant by a quote, and the replacement for a quote that was corrected."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patchq.llm.certainty import MissedQuote, merged, selected, words
+
+LOAD = """\
+def load(name, mode):
+    path = os.path.join(ROOT, name)
+    with open(path, mode) as file:
+        return file.read()
+"""
+SAVE = """\
+def save(name, text):
+    path = os.path.join(ROOT, name)
+    with open(path, "w") as file:
+        file.write(text)
+"""
+FILE = f"import os\n\n\n{LOAD}\n\n{SAVE}"
+QUOTE = LOAD.replace("mode", "how", 1)
+
+
+@pytest.mark.parametrize("near", [None, 3])
+def test_the_snippet_that_is_meant(near: int | None) -> None:
+    assert selected(FILE, MissedQuote(QUOTE, near, whole_lines=True), LOAD) == LOAD
+
+
+# What is chosen, the quote, and the line that the refusal names.
+REFUSED: dict[str, tuple[str, str, int | None]] = {
+    "nothing": ("", QUOTE, None),
+    "not in the file": (QUOTE, QUOTE, None),
+    "not whole lines": (LOAD[4:], QUOTE, None),
+    "several places": ("    path = os.path.join(ROOT, name)\n", QUOTE, None),
+    "another place": (SAVE, QUOTE, None),
+    "another than the refusal names": (LOAD, QUOTE, 12),
+    "much more than the quote": (FILE[FILE.index("def load") :], QUOTE, None),
+    "another name, its body alike": (LOAD, LOAD.replace("def load", "def read"), None),
+}
+# A definition, and one of another name: whatever else is alike, it is not the one that is quoted.
+DEFINED = {
+    "Python": ("\n\ndef _single(text: Text, old: Lines, new: Lines) -> Iterator[Chain]:\n",
+               "\n\ndef _chains(text: Text, old: Lines, other: Lines) -> Iterator[Chain]:\n"),
+    "Go": ("func (s *Store) Load(name string, mode int) (Value, error) {\n",
+           "func (s *Store) Save(name string, mode int) (Value, error) {\n"),
+    "a value": ("READ_TIMEOUT_SECONDS = int(environment.get(name, default))\n",
+                "WRITE_TIMEOUT_SECONDS = int(environment.get(name, default))\n"),
+    "Rust": ("impl<T: Clone> Iterator for Loader<T> where T: Send {\n",
+             "impl<T: Clone> Iterator for Saver<T> where T: Send {\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "snippet", "quote", "near"),
+    [
+        *((FILE, *case) for case in REFUSED.values()),
+        *(
+            (f"import os\n\n\n{one}\n\nlast = 1\n", one, other, None)
+            for one, other in DEFINED.values()
+        ),
+    ],
+    ids=[*REFUSED, *DEFINED],
+)
+def test_what_cannot_be_meant(file: str, snippet: str, quote: str, near: int | None) -> None:
+    assert selected(file, MissedQuote(quote, near, whole_lines=True), snippet) is None
+
+
+# What the response quotes, what the file has, the replacement, and what becomes of it.
+MADE = {
+    "quotes": ("f('a', 'b')", 'f("a", "b")', "f('a', 'c')", 'f("a", "c")'),
+    "quotes and a last sign": ("x = 'a/1';", 'x = "a/1"', "x = 'b/2';", 'x = "b/2"'),
+    "a last sign that only the file has": ("x = 1\n", "x = 1;\n", "x = 2\n", "x = 2;\n"),
+    "blanks": ("f( a,b)\n", "f(a, b)\n", "f( a,c)\n", "f(a,c)\n"),
+    "a line break": ("f(a, b)\n", "f(\n    a, b)\n", "f(a, c)\n", "f(\n    a, c)\n"),
+    "deleted": ("x = 'a'\n", 'x = "a"\n', "", ""),
+}  # fmt: skip
+UNCERTAIN = {
+    "what is changed was misread": ("timeout = 30\n", "timeout = 60\n", "timeout = 90\n"),
+    "what is deleted was misread": ("f(a)\n", "f(a, b)\n", ""),
+    "it is there already": ("a\nb\n", "a\nx\nb\n", "a\nx\nb\n"),
+    "an addition beside lines that are gone": ("A\nB\nC\n", "B\nC\n", "X\nA\nB\nC\n"),
+    "an apostrophe": ("x = 'a'\n", 'x = "a"\n', "x = 'b'  # don't\n"),
+    "the other quotes are new": ("x = 'a'\n", 'x = "a"\n', "x = 'say \"b\"'\n"),
+    "a sign that quotes read": ("echo 'a'\n", 'echo "a"\n', "echo '$HOME'\n"),
+    "quotes of both kinds": ("f('a', \"b\")\n", "f(\"a\", 'b')\n", "f('c', \"b\")\n"),
+    "indentation of new lines": ("f(a)\n", "    f(a)\n", "if x:\n    f(a)\n"),
+    "the blanks are what changes": ("a b\n", "a   b\n", "a  b\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "there", "new", "made"), MADE.values(), ids=MADE.keys())
+def test_both_changes_are_made(old: str, there: str, new: str, made: str) -> None:
+    assert merged(old, there, new) == made
+
+
+@pytest.mark.parametrize(("old", "there", "new"), UNCERTAIN.values(), ids=UNCERTAIN.keys())
+def test_changes_that_meet_are_refused(old: str, there: str, new: str) -> None:
+    assert merged(old, there, new) is None
+
+
+TEXTS = st.lists(
+    st.sampled_from(["a 1\n", "b 2\n", "c 'x';\n", 'c "x"\n', "\n", "    d\n", "d\n"]), max_size=6
+).map("".join)
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_no_word_comes_from_elsewhere(old: str, there: str, new: str) -> None:
+    made = merged(old, there, new)
+    if made is not None:
+        assert set(words(made)) <= {*words(there), *words(new)}
