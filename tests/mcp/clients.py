@@ -51,6 +51,12 @@ def said(result: Any) -> str:
     return part.text
 
 
+def shown(text: str) -> Any:
+    """Return the arguments that a text shows."""
+    (found,) = re.findall(r"^```json\n(.*?)^```$", text, re.M | re.S)
+    return json.loads(found)
+
+
 @contextmanager
 def listening(repo: Path, *words: str) -> Iterator[tuple[str, dict[str, str]]]:
     """A server by HTTP: its address, and the header that lets one in.  It ends by SIGTERM."""

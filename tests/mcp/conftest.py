@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.helpers.command import patchq
 from tests.helpers.gitrepo import identity, make_repo
 
 CODE = """\
@@ -34,14 +31,11 @@ FILES |= {f"code/{n}.py": CODE for n in range(50)}
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The repository; its daemon watches until the module's tests are over."""
-    home = tmp_path_factory.mktemp("served-home")
-    bounded: dict[str, Any] = {"check": True, "capture_output": True, "timeout": 60}
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in identity(home).items():
+        for name, value in identity(tmp_path_factory.mktemp("served-home")).items():
             patch.setenv(name, value)
         repo = make_repo(tmp_path_factory.mktemp("served") / "repo", FILES)
-        command = [sys.executable, "-m", "patchq", "-C", str(repo)]
-        subprocess.run([*command, "init"], **bounded)
-        subprocess.run([*command, "watch", "--detach"], **bounded)
+        patchq("init", cwd=repo)
+        patchq("watch", "--detach", cwd=repo)
     yield repo
-    subprocess.run([*command, "stop"], **bounded, env={**os.environ})
+    patchq("stop", cwd=repo)

@@ -34,7 +34,6 @@ def test_tools_over_stdio(served: Path) -> None:
 def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]:
     async def use(client: Client) -> None:
         wrong = await client.call_tool("submit", {"edits": [edit(path, "tow\n", "2\n")]})
-        assert wrong.is_error
         refused = wrong.structured_content
         assert refused["state"] == "rejected"
         assert [one["code"] for one in refused["problems"]] == ["match.none"]
@@ -42,7 +41,6 @@ def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]
 
         change = {"edits": [edit(path, "two\n", "2\n")], "retries": refused["id"]}
         done = await client.call_tool("submit", change)
-        assert not done.is_error
         verdict = done.structured_content
         assert verdict["state"] == "proposed"
         shown = git("show", f"patchq/{verdict['id']}:{path}", cwd=served)
@@ -62,13 +60,10 @@ def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]
         assert held.structured_content["state"] == "held"
         assert held.structured_content["problems"][0]["code"] == "depends.failed"
         assert "is held after 2 s" in said(held)
-        nobody = await client.call_tool("wait", {"id": "nobody", "wait_seconds": 20})
-        assert nobody.is_error
-        assert "there is no change nobody" in said(nobody)
         given = {key: held.structured_content[key] for key in ("id", "token")}
         assert not (await client.call_tool("withdraw", given)).is_error
 
-        given = {"id": verdict["id"], "token": verdict["token"]}
+        given = {key: verdict[key] for key in ("id", "token")}
         gone = await client.call_tool("withdraw", given)
         assert gone.structured_content["state"] == "discarded"
 
@@ -143,12 +138,7 @@ def test_nothing_is_said_of_a_client_that_is_gone(served: Path) -> None:
 
 def test_outside_of_a_repository_each_tool_tells_what_is_missing(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
-        calls: dict[str, dict[str, Any]] = {
-            "status": {},
-            "report": {"id": "x"},
-            "how_to_answer": {"files": ["a.txt"]},
-        }
-        for name, given in calls.items():
+        for name, given in {"status": {}, "report": {"id": "x"}}.items():
             answer = await client.call_tool(name, given)
             assert answer.is_error
             assert f"{tmp_path} is not in a git repository" in said(answer)
