@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import struct
-import zlib
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,10 @@ HOSTILE = (
 )
 CODE = "import os\n\n\ndef total(items, tax):\n    value = sum(items)\n    return value * tax\n"
 ROWS = "".join(f"row {number}\n" for number in range(1, 31))
+# Black pictures of three and nine pixels in either direction.
+HEAD = "iVBORw0KGgoAAAANSUhEUgAAAA"
+THREE = b64decode(HEAD + "MAAAADCAAAAABzQ+pjAAAAC0lEQVR4nGNgQAAAAAwAAXxMRMIAAAAASUVORK5CYII=")
+NINE = b64decode(HEAD + "kAAAAJCAAAAADF+lnMAAAADElEQVR4nGNgoBUAAABaAAFUw4NUAAAAAElFTkSuQmCC")
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -89,30 +92,16 @@ def rows(*numbers: int, to: str = "ROW") -> str:
 def drawn(repo: Path) -> None:
     """A change of a PNG and of an SVG that holds a script, a rename, and a change of a mode."""
     svg = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'>{}</svg>\n"
-    commit_files(repo, {"a.svg": svg.format(""), "a.png": png(3), "old.txt": ROWS, "tool": "x\n"})
+    commit_files(repo, {"a.svg": svg.format(""), "a.png": THREE, "old.txt": ROWS, "tool": "x\n"})
     git("checkout", "-q", "-b", "pictures", cwd=repo)
     run = "<script>parent.document.title='run';document.title='run'</script><circle r='4'/>"
     (repo / "old.txt").unlink()
     (repo / "tool").chmod(0o755)
     renamed = ROWS.replace("row 9\n", "row nine\n")
-    commit_files(repo, {"a.svg": svg.format(run), "a.png": png(9), "new.txt": renamed})
+    commit_files(repo, {"a.svg": svg.format(run), "a.png": NINE, "new.txt": renamed})
     git("checkout", "-q", "-", cwd=repo)
     patchq("submit", "--branch", "pictures", "--id", "pictures", cwd=repo)
     patchq("run", cwd=repo)
-
-
-def png(size: int) -> bytes:
-    """A black picture of so many pixels in either direction."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
-
-    head = struct.pack(">IIBBBBB", size, size, 8, 0, 0, 0, 0)
-    data = zlib.compress(b"\0" * (size + 1) * size)
-    parts = chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + parts
 
 
 @pytest.fixture(scope="module")

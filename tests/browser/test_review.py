@@ -52,9 +52,7 @@ def test_axe_finds_nothing(opened: Opening, large: str, theme: str, width: int) 
     assert tab.errors == []
 
 
-@pytest.mark.parametrize(
-    ("width", "height"), [(320, 256), (640, 400), (1280, 800)], ids=["400 %", "200 %", "100 %"]
-)
+@pytest.mark.parametrize(("width", "height"), [(320, 256), (640, 400)], ids=["400 %", "200 %"])
 def test_at_any_size_nothing_is_cut_or_covered(opened: Opening, width: int, height: int) -> None:
     """A window of 1280 pixels, as it is enlarged (WCAG 1.4.10): what is wider scrolls by itself,
     and no bar that stays covers what has the focus."""
@@ -65,15 +63,8 @@ def test_at_any_size_nothing_is_cut_or_covered(opened: Opening, width: int, heig
         assert wider <= 0, path
         covered = tab.evaluate(COVERED)
         assert covered == [], path
-        narrow = tab.evaluate(NARROW)
-        assert narrow == [], path
 
 
-NARROW = """[...document.querySelectorAll("main th, main td, dd, label")]
-    .filter(one => one.offsetParent && one.textContent.trim().length > 20)
-    .map(one => [one.getBoundingClientRect().width, one.textContent.trim().slice(0, 40)])
-    .filter(([width]) => width < 60)"""
-"""Where so much text stands in so little room that each letter has a line."""
 COVERED = """[...document.querySelectorAll("a, button, input, select, textarea")]
     .filter(one => one.checkVisibility() && one.type !== "hidden")
     .filter(one => !one.classList.contains("skip"))
@@ -122,8 +113,7 @@ def test_send_back_by_keys_alone(opened: Opening, repo: Path) -> None:
     tab.locator("button:text('Send back to')").focus()
     tab.keyboard.press("Enter")
     tab.locator("text=Sent back other-tax").wait_for()
-    report = patchq("--json", "show", "other-tax", cwd=repo).json()
-    (said,) = report["review"]["comments"]
+    (said,) = patchq("--json", "show", "other-tax", cwd=repo).json()["review"]["comments"]
     assert (said["path"], said["lines"], said["text"]) == ("shop/cart.py", [5, 6], "why one more?")
 
 
@@ -153,9 +143,7 @@ def test_a_change_is_seen_at_once(opened: Opening, repo: Path) -> None:
     fresh(repo, "news", "plain\n", "plainer\n")
     tab.locator("[data-change=news]").wait_for()
     patchq("discard", "news", cwd=repo)
-    row = tab.locator("[data-change=news]")
-    row.wait_for(state="detached")
-    assert row.count() == 0
+    tab.locator("[data-change=news]").wait_for(state="detached")
 
 
 def test_what_was_begun_is_not_taken_away(opened: Opening, repo: Path) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 
@@ -13,6 +11,7 @@ from tests.forge import day
 from tests.forge.conftest import Scene
 from tests.forge.fake import TOKEN
 from tests.helpers.command import patchq
+from tests.helpers.ending import until
 
 
 @pytest.fixture(autouse=True)
@@ -105,20 +104,13 @@ def test_the_daemon_keeps_the_forge_in_step(scene: Scene) -> None:
         scene.propose("one", "a3 = 3", "a3 = 33")
         patchq("watch", "--detach", cwd=scene.clone)
         try:
-            _wait(lambda: 1 in scene.fake.pulls)
+            until(lambda: 1 in scene.fake.pulls)
             scene.fake.review(1, "ada", "APPROVED")
-            _wait(lambda: scene.fake.state(1) == "merged")
-            _wait(lambda: scene.report("one")["state"] == "accepted")
+            until(lambda: scene.fake.state(1) == "merged")
+            until(lambda: scene.report("one")["state"] == "accepted")
         finally:
             patchq("stop", cwd=scene.clone)
     log = (scene.clone / ".patchq/daemon.log").read_text()
     assert "accept one, approved by ada" in log
     for path in scene.clone.parent.rglob("*"):
         assert not path.is_file() or TOKEN.encode() not in path.read_bytes(), path
-
-
-def _wait(true: Callable[[], object]) -> None:
-    until = monotonic() + 60
-    while not true():
-        assert monotonic() < until
-        sleep(0.05)

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from select import select
@@ -43,6 +43,14 @@ def running(
 def _kill_group(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait for what others do."""
+    late = monotonic() + MOST_SECONDS
+    while not holds():
+        assert monotonic() < late
+        sleep(0.02)
 
 
 def line_of(pipe: IO[str] | None) -> str:

@@ -10,14 +10,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from signal import SIGTERM
-from time import monotonic, sleep
 from typing import Any
 
 import anyio
 import pytest
 from mcp import Client
 
-from tests.helpers.ending import MOST_SECONDS, running
+from tests.helpers.ending import MOST_SECONDS, running, until
 from tests.helpers.gitrepo import git
 from tests.mcp.clients import ERAS, edit, over_stdio, said
 
@@ -106,10 +105,7 @@ def test_a_signal_ends_it_and_what_was_submitted_is_not_lost(served: Path, versi
     with _greeted(served, version) as server:
         server.stdin.write(_line(id=2, method="tools/call", params=_call("submit", waits)))
         server.stdin.flush()
-        until = monotonic() + MOST_SECONDS
-        while not (served / f".patchq/active/{id}.report.json").exists():
-            assert monotonic() < until
-            sleep(0.01)
+        until((served / f".patchq/active/{id}.report.json").exists)
         server.terminate()
         assert server.wait(MOST_SECONDS) == -SIGTERM
 
