@@ -20,20 +20,16 @@ _OPTIONAL = "optional "
 
 
 class Api:
-    """A description; `operations` name what a fake has, `fixed` are parts of all its paths."""
+    """A description; a fake has a method for each operation, `fixed` are parts of all paths."""
 
-    def __init__(
-        self, document: dict[str, Any], operations: Mapping[str, str], **fixed: str
-    ) -> None:
+    def __init__(self, document: dict[str, Any], **fixed: str) -> None:
         self._document = document
-        self._patterns: dict[str, str] = {}
-        self._told: dict[str, Any] = {}
-        for name, operation in operations.items():
-            method, path = operation.split(" ")
-            self._told[name] = document["paths"][path][method.lower()]
-            self._patterns[name] = re.sub(
-                r"\{(\w+)\}", lambda found: fixed.get(found[1], "([^/]+)"), operation
-            )
+        self._operations: dict[str, tuple[str, dict[str, Any]]] = {}
+        for path, methods in document["paths"].items():
+            pattern = re.sub(r"\{(\w+)\}", lambda found: fixed.get(found[1], "([^/]+)"), path)
+            for method, operation in methods.items():
+                name = re.sub(r"\W", "_", operation["operationId"])
+                self._operations[name] = f"{method.upper()} {pattern}", operation
 
     @cached_property
     def _judge(self) -> OpenAPI:
@@ -42,15 +38,14 @@ class Api:
     def answer(self, fake: Any, request: httpx2.Request, path: str) -> httpx2.Response:
         """Have a fake answer; what is asked and answered otherwise than published is an error."""
         method, server = request.method, self._document["servers"][0]["url"]
-        tried = {
-            name: match
-            for name, pattern in self._patterns.items()
+        tried = [
+            (name, match, operation)
+            for name, (pattern, operation) in self._operations.items()
             if (match := re.fullmatch(pattern, f"{method} {path}"))
-        }
+        ]
         if not tried:
             return httpx2.Response(404, json={"message": "Not Found"})
-        ((name, match),) = tried.items()
-        told = self._told[name]
+        ((name, match, told),) = tried
         args, known = dict(request.url.params), set(self._parameters(told))
         asked = MockRequest(server, method.lower(), path, args=args, data=request.content or None)
         if fake.judged:
@@ -134,34 +129,11 @@ def _merged(base: Any, values: Any) -> Any:
 
 # ---------------------------------------------------------------- GitHub, as cut.py has it
 
-_REPO = "/repos/{owner}/{repo}"
-
 
 @cache
 def github() -> Api:
-    operations = {
-        "get_user": "GET /user",
-        "get_project": f"GET {_REPO}",
-        "get_branch": f"GET {_REPO}/branches/{{branch}}",
-        "get_rules": f"GET {_REPO}/rules/branches/{{branch}}",
-        "list_pulls": f"GET {_REPO}/pulls",
-        "open_pull": f"POST {_REPO}/pulls",
-        "edit_pull": f"PATCH {_REPO}/pulls/{{pull_number}}",
-        "merge_pull": f"PUT {_REPO}/pulls/{{pull_number}}/merge",
-        "list_reviews": f"GET {_REPO}/pulls/{{pull_number}}/reviews",
-        "list_comments": f"GET {_REPO}/pulls/{{pull_number}}/comments",
-        "reply": f"POST {_REPO}/pulls/{{pull_number}}/comments/{{comment_id}}/replies",
-        "get_issue": f"GET {_REPO}/issues/{{issue_number}}",
-        "list_notes": f"GET {_REPO}/issues/{{issue_number}}/comments",
-        "add_note": f"POST {_REPO}/issues/{{issue_number}}/comments",
-        "set_status": f"POST {_REPO}/statuses/{{sha}}",
-        "get_status": f"GET {_REPO}/commits/{{ref}}/status",
-        "get_check_runs": f"GET {_REPO}/commits/{{ref}}/check-runs",
-        "get_permission": f"GET {_REPO}/collaborators/{{username}}/permission",
-        "get_membership": "GET /orgs/{org}/teams/{team_slug}/memberships/{username}",
-    }
-    fixed = {"owner": "acme", "repo": "demo", "org": "acme", "team_slug": "core"}
-    return Api(json.loads((HERE / "github.json").read_text()), operations, **fixed)
+    document = json.loads((HERE / "github.json").read_text())
+    return Api(document, owner="acme", repo="demo", org="acme", team_slug="core")
 
 
 # ---------------------------------------------------------------- GitLab, from gitlab.yaml
@@ -169,33 +141,8 @@ def github() -> Api:
 
 @cache
 def gitlab() -> Api:
-    one = "/projects/{project}/merge_requests/{iid}"
-    operations = {
-        "on_me": "GET /user",
-        "on_user": "GET /users/{id}",
-        "on_users": "GET /users",
-        "on_token": "GET /personal_access_tokens/self",
-        "on_project": "GET /projects/{project}",
-        "on_member": "GET /projects/{project}/members/all/{user}",
-        "on_group": "GET /groups/{group}/members/all/{user}",
-        "on_list": "GET /projects/{project}/merge_requests",
-        "on_open": "POST /projects/{project}/merge_requests",
-        "on_get": f"GET {one}",
-        "on_edit": f"PUT {one}",
-        "on_merge": f"PUT {one}/merge",
-        "on_discussions": f"GET {one}/discussions",
-        "on_versions": f"GET {one}/versions",
-        "on_approvals": f"GET {one}/approvals",
-        "on_reviewers": f"GET {one}/reviewers",
-        "on_reply": f"POST {one}/discussions/{{id}}/notes",
-        "on_resolve": f"PUT {one}/discussions/{{id}}",
-        "on_note": f"POST {one}/notes",
-        "on_branches": "GET /projects/{project}/repository/branches",
-        "on_status": "GET /projects/{project}/repository/commits/{sha}/statuses",
-        "on_set_status": "POST /projects/{project}/statuses/{sha}",
-    }
     facts = yaml.safe_load((HERE / "gitlab.yaml").read_text())
-    return Api(_document(facts), operations, project="acme%2Ftools%2Fdemo")
+    return Api(_document(facts), project="acme%2Ftools%2Fdemo")
 
 
 def _document(facts: dict[str, Any]) -> dict[str, Any]:
@@ -228,6 +175,7 @@ def _document(facts: dict[str, Any]) -> dict[str, Any]:
     for key, facts_of in facts["operations"].items():
         method, path = key.split(" ")
         operation: dict[str, Any] = {"responses": {}, "parameters": []}
+        operation["operationId"] = facts_of["called"]
         for code in facts_of.get("refused", [400, 404]):
             operation["responses"][str(code)] = {"description": ""}
         for code in {200, 201} & facts_of.keys():

@@ -80,7 +80,7 @@ class Fake:
         values = {"id": id, "user": self._user(by), "state": state, "body": body}
         url = f"{pull.values['html_url']}#pullrequestreview-{id}"
         pull.reviews.append({**values, "html_url": url, **known, **more})
-        self._touch(pull)
+        self._talked(pull)
         return id
 
     def comment(self, number: int, by: str, path: str, line: int, body: str, **more: Any) -> int:
@@ -101,7 +101,7 @@ class Fake:
             "created_at": self._now(),
         }
         pull.comments.append({**values, **more})
-        self._touch(pull)
+        self._talked(pull)
         return id
 
     def say(self, number: int, by: str, body: str) -> None:
@@ -110,7 +110,7 @@ class Fake:
         url = f"{pull.values['html_url']}#issuecomment-{id}"
         values = {"id": id, "user": self._user(by), "body": body, "html_url": url}
         pull.notes.append({**values, "created_at": self._now()})
-        self._touch(pull)
+        self._talked(pull)
 
     def close(self, number: int, by: str) -> None:
         self.pulls[number].values["state"], self.pulls[number].closed_by = "closed", by
@@ -247,20 +247,20 @@ class Fake:
 
     # ------------------------------------------------------------ routes
 
-    def get_user(self, args: Any) -> Answer:
+    def users_get_authenticated(self, args: Any) -> Answer:
         return 200, {**self._user(self.me), "user_view_type": "private"}
 
-    def get_project(self, args: Any) -> Answer:
+    def repos_get(self, args: Any) -> Answer:
         return 200, {
             "full_name": PROJECT,
             "permissions": {"push": True, "pull": True, "admin": False},
         }
 
-    def get_branch(self, branch: str, args: Any) -> Answer:
+    def repos_get_branch(self, branch: str, args: Any) -> Answer:
         checks = {"contexts": self.required, "checks": []}
         return 200, {"name": branch, "protection": {"required_status_checks": checks}}
 
-    def get_rules(self, branch: str, args: Any) -> Answer:
+    def repos_get_branch_rules(self, branch: str, args: Any) -> Answer:
         checks = [{"context": name} for name in self.rules]
         parameters = {
             "required_status_checks": checks,
@@ -268,7 +268,7 @@ class Fake:
         }
         return 200, [{"type": "required_status_checks", "parameters": parameters}] * bool(checks)
 
-    def list_pulls(self, args: Any) -> Answer:
+    def pulls_list(self, args: Any) -> Answer:
         found = [pull.values for pull in self.pulls.values()]
         if (state := args.get("state", "open")) != "all":
             found = [one for one in found if one["state"] == state]
@@ -277,7 +277,7 @@ class Fake:
         key = "updated_at" if args.get("sort") == "updated" else "created_at"
         return 200, sorted(found, key=lambda one: (one[key], one["number"]), reverse=True)
 
-    def open_pull(self, body: Any) -> Answer:
+    def pulls_create(self, body: Any) -> Answer:
         ref = body["head"]
         here = [one.values for one in self.pulls.values() if one.values["head"]["ref"] == ref]
         if any(one["state"] == "open" for one in here):
@@ -302,7 +302,7 @@ class Fake:
         self.pulls[self._number] = Pull(values)
         return 201, values
 
-    def edit_pull(self, number: str, body: Any) -> Answer:
+    def pulls_update(self, number: str, body: Any) -> Answer:
         pull = self.pulls[int(number)]
         if "base" in body:
             pull.values["base"] = {"ref": body["base"]}
@@ -312,7 +312,7 @@ class Fake:
         self._touch(pull)
         return 200, pull.values
 
-    def merge_pull(self, number: str, body: Any) -> Answer:
+    def pulls_merge(self, number: str, body: Any) -> Answer:
         values = self.pulls[int(number)].values
         if body["sha"] != values["head"]["sha"]:
             return 409, "Head branch was modified. Review and try the merge again."
@@ -327,34 +327,34 @@ class Fake:
             return 405, "Pull Request is not mergeable"
         return 200, {"sha": commit, "merged": True, "message": "merged"}
 
-    def list_reviews(self, number: str, args: Any) -> Answer:
+    def pulls_list_reviews(self, number: str, args: Any) -> Answer:
         return 200, self.pulls[int(number)].reviews
 
-    def list_comments(self, number: str, args: Any) -> Answer:
+    def pulls_list_review_comments(self, number: str, args: Any) -> Answer:
         return 200, self.pulls[int(number)].comments
 
-    def reply(self, number: str, comment: str, body: Any) -> Answer:
+    def pulls_create_reply_for_review_comment(self, number: str, comment: str, body: Any) -> Answer:
         first = next(c for c in self.pulls[int(number)].comments if c["id"] == int(comment))
         id = self.comment(int(number), self.me, first["path"], first["line"], body["body"])
         self.pulls[int(number)].comments[-1]["in_reply_to_id"] = int(comment)
         return 201, {"id": id}
 
-    def get_issue(self, number: str, args: Any) -> Answer:
+    def issues_get(self, number: str, args: Any) -> Answer:
         by = self.pulls[int(number)].closed_by
         return 200, {"closed_by": self._user(by) if by else None}
 
-    def list_notes(self, number: str, args: Any) -> Answer:
+    def issues_list_comments(self, number: str, args: Any) -> Answer:
         return 200, self.pulls[int(number)].notes
 
-    def add_note(self, number: str, body: Any) -> Answer:
+    def issues_create_comment(self, number: str, body: Any) -> Answer:
         self.say(int(number), self.me, body["body"])
         return 201, self.pulls[int(number)].notes[-1]
 
-    def set_status(self, sha: str, body: Any) -> Answer:
+    def repos_create_commit_status(self, sha: str, body: Any) -> Answer:
         self.statuses[sha] = {**body, "target_url": body.get("target_url")}
         return 201, self.statuses[sha]
 
-    def get_status(self, sha: str, args: Any) -> Answer:
+    def repos_get_combined_status_for_ref(self, sha: str, args: Any) -> Answer:
         own = self.statuses.get(sha)
         others = [
             {
@@ -369,7 +369,7 @@ class Fake:
         found = [self.api().part(part, **one) for one in (own, *others) if one]
         return 200, {"statuses": found}
 
-    def get_check_runs(self, sha: str, args: Any) -> Answer:
+    def checks_list_for_ref(self, sha: str, args: Any) -> Answer:
         runs = [
             {
                 "name": name,
@@ -383,10 +383,10 @@ class Fake:
         found = [self.api().part("check-run", **one) for one in runs]
         return 200, {"total_count": len(runs), "check_runs": found}
 
-    def get_permission(self, login: str, args: Any) -> Answer:
+    def repos_get_collaborator_permission_level(self, login: str, args: Any) -> Answer:
         return 200, {"permission": "write" if login in {*self.writers, self.me} else "read"}
 
-    def get_membership(self, login: str, args: Any) -> Answer:
+    def teams_get_membership_for_user_in_org(self, login: str, args: Any) -> Answer:
         return (200, {"state": "active"}) if login == "grace" else (404, "Not Found")
 
     # ------------------------------------------------------------ small things
@@ -402,6 +402,9 @@ class Fake:
 
     def _touch(self, pull: Pull) -> None:
         pull.values["updated_at"] = self._now()
+
+    def _talked(self, pull: Pull) -> None:
+        self._touch(pull)
 
     def _user(self, login: str) -> dict[str, Any]:
         kind = "Bot" if login.endswith("[bot]") else "User"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.forge import described
-from tests.forge.fake import Answer, Fake
+from tests.forge.fake import Answer, Fake, Pull
 from tests.helpers.gitrepo import git
 
 FULL_PATH = "acme/tools/demo"
@@ -35,21 +35,8 @@ class GitLabFake(Fake):
         self.merge_error: str | None = None
         """The reason why a merge that GitLab takes is not made."""
 
-    def review(self, number: int, *args: Any, **more: Any) -> int:
-        return int(self._untouched(number, super().review, *args, **more))
-
-    def comment(self, number: int, *args: Any, **more: Any) -> int:
-        return int(self._untouched(number, super().comment, *args, **more))
-
-    def say(self, number: int, *args: Any, **more: Any) -> None:
-        self._untouched(number, super().say, *args, **more)
-
-    def _untouched(self, number: int, do: Any, *args: Any, **more: Any) -> Any:
-        """Do it as within a minute after a change, when GitLab keeps the time of the request."""
-        values = self.pulls[number].values
-        before, done = values["updated_at"], do(number, *args, **more)
-        values["updated_at"] = before
-        return done
+    def _talked(self, pull: Pull) -> None:
+        """Keep the time of the request, as GitLab does within a minute after a change."""
 
     # ------------------------------------------------------------ how GitLab tells it
 
@@ -170,7 +157,7 @@ class GitLabFake(Fake):
 
     def on_list(self, args: Any) -> Answer:
         state = {"opened": "open", "all": "all"}[args["state"]]
-        _, found = self.list_pulls({"state": state, "sort": "updated"})
+        _, found = self.pulls_list({"state": state, "sort": "updated"})
         rows = [self._request(one["number"]) for one in found]
         rows = [one for one in rows if one["updated_at"] >= args.get("updated_after", "")]
         wanted = args.get("source_branch")
@@ -179,7 +166,7 @@ class GitLabFake(Fake):
     def on_open(self, body: Any) -> Answer:
         what = {"head": body["source_branch"], "base": body["target_branch"]}
         what |= {"title": body["title"], "body": body["description"]}
-        code, found = self.open_pull(what)
+        code, found = self.pulls_create(what)
         if code != 201:
             exists = "already exists" in found
             return (409, ["Another open merge request already exists"]) if exists else (400, found)
@@ -194,7 +181,7 @@ class GitLabFake(Fake):
         what = {names[key]: value for key, value in body.items() if key in names}
         if "state_event" in body:
             what["state"] = {"close": "closed", "reopen": "open"}[body["state_event"]]
-        self.edit_pull(number, what)
+        self.pulls_update(number, what)
         return 200, self._request(int(number))
 
     def on_merge(self, number: str, body: Any) -> Answer:
@@ -203,7 +190,7 @@ class GitLabFake(Fake):
         title, _, text = body.get("squash_commit_message", "Merge").partition("\n\n")
         how = "squash" if body["squash"] else "merge"
         what = {"commit_title": title, "commit_message": text, "merge_method": how}
-        code, found = self.merge_pull(number, {**body, **what})
+        code, found = self.pulls_merge(number, {**body, **what})
         if code != 200:
             return code, found
         made = "squash_commit_sha" if body["squash"] else "merge_commit_sha"
@@ -235,7 +222,7 @@ class GitLabFake(Fake):
         return 200, [*rows, {"user": self._person(self.me), "state": "unreviewed"}]
 
     def on_reply(self, number: str, talk: str, body: Any) -> Answer:
-        code, _ = self.reply(number, str(int(talk, 16)), body)
+        code, _ = self.pulls_create_reply_for_review_comment(number, str(int(talk, 16)), body)
         return code, {}
 
     def on_resolve(self, number: str, talk: str, body: Any) -> Answer:
@@ -244,7 +231,7 @@ class GitLabFake(Fake):
         return 200, {}
 
     def on_note(self, number: str, body: Any) -> Answer:
-        code, _ = self.add_note(number, body)
+        code, _ = self.issues_create_comment(number, body)
         return code, {}
 
     def on_branches(self, args: Any) -> Answer:
