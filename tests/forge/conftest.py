@@ -69,9 +69,9 @@ class Scene:
         self.sync.rounds(self.gate)
         return self.said[before:]
 
-    def propose(self, id: str, old: str, new: str, path: str = "a.py", head: str = "") -> Any:
+    def propose(self, id: str, old: str, new: str, head: str = "", code: int = 0) -> Any:
         """Return the report of a change of one line."""
-        return give(self.clone, id, head + block(path, f"{old}\n", f"{new}\n"))
+        return give(self.clone, id, head + block("a.py", f"{old}\n", f"{new}\n"), code)
 
     def propose_all(self, changes: Mapping[str, tuple[str, str]]) -> None:
         """Propose changes of one line each at once."""

@@ -31,35 +31,21 @@ def configure(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Iterator[Configu
         yield commit
 
 
-@pytest.mark.parametrize(
-    ("more", "required", "checks", "code", "output"),
-    [
-        ("checks: [build]", [], {"build": "success", "lint": "failure"}, "", ""),
-        ("checks: [build]", [], {"build": "failure"}, "hook.refused", "build: failure https://"),
-        ("", ["build"], {"build": "neutral", "lint": "failure"}, "", ""),
-        ("checks: [lint]", [], {"lint": "skipped"}, "hook.refused", "lint: skipped"),
-        ("checks: [ci/old]", [], {"ci/old": "success", "ci/new": "error"}, "", ""),
-        ("", ["ci/old"], {"ci/old": "error"}, "hook.refused", "ci/old: failure https://"),
-        ("", ["build"], {"build": "cancelled"}, "hook.refused", "build: failure https://"),
-        ("", [], {"build": "success", "lint": "skipped"}, "", ""),
-        ("", [], {"build": None, "lint": "timed_out"}, "hook.refused", "lint: failure https://"),
-        ("timeout_seconds: 3", [], {"build": None}, "hook.timeout", "waits for build"),
-        ("timeout_seconds: 3", [], {}, "hook.timeout", "waits for checks"),
-    ],
-    ids=[
-        "named", "named-fails", "required", "skipped", "status", "status-fails", "required-fails",
-        "all", "one-fails", "pending", "none",
-    ],
-)  # fmt: skip
-def test_checks_of_the_forge_judge_a_change(
-    scene: Scene,
-    configure: Configure,
-    more: str,
-    required: list[str],
-    checks: dict[str, str | None],
-    code: str,
-    output: str,
-) -> None:
+JUDGED: dict[str, tuple[str, list[str], dict[str, str | None], str, str]] = {
+    "named": ("checks: [build]", [], {"build": "success", "lint": "failure"}, "", ""),
+    "required": ("", ["build"], {"build": "neutral", "lint": "failure"}, "", ""),
+    "required-fails": ("", ["ci/old"], {"ci/old": "error"}, "hook.refused", "ci/old: failure https://"),
+    "skipped": ("checks: [lint]", [], {"lint": "skipped"}, "hook.refused", "lint: skipped"),
+    "all": ("", [], {"build": "success", "lint": "skipped"}, "", ""),
+    "one-fails": ("", [], {"build": None, "lint": "timed_out"}, "hook.refused", "lint: failure https://"),
+    "pending": ("timeout_seconds: 3", [], {"build": None}, "hook.timeout", "waits for build"),
+    "none": ("timeout_seconds: 3", [], {}, "hook.timeout", "waits for checks"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", JUDGED)
+def test_checks_of_the_forge_judge_a_change(scene: Scene, configure: Configure, case: str) -> None:
+    more, required, checks, code, output = JUDGED[case]
     configure(more)
     scene.fake.required = ["patchq/reviewed", *required]
     pushed = list[str]()
@@ -69,9 +55,7 @@ def test_checks_of_the_forge_judge_a_change(
         return list(checks.items())
 
     scene.fake.ci = ci
-    drop(scene.clone / ".patchq", {"one.md": block("a.py", "a3 = 3\n", "a3 = 33\n")})
-    patchq("run", cwd=scene.clone, code=int(bool(code)))
-    found = scene.report("one")
+    found = scene.propose("one", "a3 = 3", "a3 = 33", code=int(bool(code)))
     assert found["state"] == ("rejected" if code else "proposed")
     assert [one["code"] for one in found["problems"]] == [code] * bool(code)
     assert output in found["hooks"][0]["output"]
@@ -105,9 +89,8 @@ def test_a_check_that_appears_later_counts(scene: Scene, configure: Configure) -
     # One look asks twice: for runs, and for statuses.
     looks: Iterator[list[tuple[str, str | None]]] = iter([[], [], [build], [build]])
     scene.fake.ci = lambda commit: next(looks, [build, lint])
-    drop(scene.clone / ".patchq", {"one.md": block("a.py", "a3 = 3\n", "a3 = 33\n")})
-    patchq("run", cwd=scene.clone, code=1)
-    assert "lint: failure" in scene.report("one")["hooks"][0]["output"]
+    found = scene.propose("one", "a3 = 3", "a3 = 33", code=1)
+    assert "lint: failure" in found["hooks"][0]["output"]
 
 
 def test_a_forge_that_is_away_is_waited_for(scene: Scene, configure: Configure) -> None:

@@ -62,22 +62,21 @@ def test_doctor_looks_at_the_token(scene: Scene, monkeypatch: pytest.MonkeyPatch
     assert found()["forge.token"] == "PATCHQ_FORGE_TOKEN is not set"
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ("  url: http://git.example.org/api\n", "url: expected an https address"),
-        ("  people: ['a b']\n", "expected a login, or a team as `organisation/team`"),
-        ("  land: merge\nmode: auto\n", "mode: expected `review` beside `forge.land: merge`"),
-        ("landing: {remote: other}\n", "expected `origin`, as `forge.remote` says, got `other`"),
-        ("  token_command: 'false'\n  url: http://localhost:1\n", "prints no token"),
-        ("  token_env: NOT_SET\n  url: http://localhost:1\n", "NOT_SET is not set"),
-        ("  remote: upstream\n", "no remote `upstream`"),
-        ("  url: http://localhost:1\n", "localhost:1 does not answer"),
-    ],
-    ids=["http", "people", "merge", "remote", "command", "variable", "no-remote", "away"],
-)
-def test_mistakes_are_named(scene: Scene, more: str, message: str) -> None:
-    scene.commit_config(more)
+MISTAKES = {
+    "url: expected an https address": "  url: http://git.example.org/api\n",
+    "expected a login, or a team as `organisation/team`": "  people: ['a b']\n",
+    "mode: expected `review` beside `forge.land: merge`": "  land: merge\nmode: auto\n",
+    "as `forge.remote` says, got `other`": "landing: {remote: other}\n",
+    "prints no token": "  token_command: 'false'\n  url: http://localhost:1\n",
+    "NOT_SET is not set": "  token_env: NOT_SET\n  url: http://localhost:1\n",
+    "no remote `upstream`": "  remote: upstream\n",
+    "localhost:1 does not answer": "  url: http://localhost:1\n",
+}
+
+
+@pytest.mark.parametrize("message", MISTAKES)
+def test_mistakes_are_named(scene: Scene, message: str) -> None:
+    scene.commit_config(MISTAKES[message])
     done = patchq("forge", "check", cwd=scene.clone, code=None)
     assert done.code in (2, 3)
     assert message in done.err
