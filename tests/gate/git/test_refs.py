@@ -85,6 +85,7 @@ def test_move(path: Path, repo: Repository, old: str, new: str, packed: bool) ->
 def test_delete(path: Path, repo: Repository, old: str, new: str, packed: bool) -> None:
     git("tag", "-a", "-m", "peeled", "v1", cwd=path)
     assert create(repo, NEW, new)
+    assert git("reflog", "--format=%gs", NEW, cwd=path) == "patchq: b1: new"
     if packed:
         git("pack-refs", "--all", cwd=path)
     assert not create(repo, NEW, old)
