@@ -87,15 +87,11 @@ def test_all_is_known_from_git_alone(repo: Path) -> None:
     page = patchq("show", "accepted", cwd=repo).out
     assert page.startswith("# `accepted`: accepted\n")
     assert ALONE in page
-    told = patchq("show", "accepted", "--report", cwd=repo).json()
-    assert (told["mode"], told["source"]["name"], told["base"]["how"]) == ("review", None, None)
     assert ALONE in patchq("status", "accepted", cwd=repo).out
-    assert patchq("--json", "status", "waits", cwd=repo).json()["state"] == "proposed"
     waiting = patchq("--json", "status", cwd=repo).json()["waiting"]
     assert [(told["id"], told["paths"]) for told in waiting] == [
         ("superseded-2", ["e.txt"]), ("waits", ["g.txt"]),
     ]  # fmt: skip
-    assert "no change nobody" in patchq("status", "nobody", cwd=repo, code=2).err
     assert not (repo / ".patchq").exists()
 
 
@@ -131,7 +127,6 @@ def notes_say_who_when_and_why(repo: Path, reports: dict[str, dict[str, Any]]) -
     for id, lines in notes.items():
         assert lines[:2] == [f"Patchq-Batch: {id}", f"Patchq-State: {STATES[id]}"]
         assert {"Patchq-Target: main", "Patchq-Agent: coder"} <= {*lines}
-        assert any(line.startswith("Patchq-Time: 20") for line in lines)
     assert "Patchq-Reason: superseded by superseded-2" in notes["superseded"]
     assert "Patchq-Reason: merged by hand" in notes["merged"]
     assert any("Reason: reverted by revert-reverted, commit " in line for line in notes["reverted"])

@@ -16,7 +16,6 @@ FILES = {
     "end.txt": "one\ntwo",
     "script.sh": "#!/bin/sh\ntrue\n",
     "crlf.txt": "one\r\ntwo\r\nthree\r\n",
-    "odd.txt": "one\ftwo\rthree\u2028\nfour \t\n\nfive\x0b\n",
 }
 
 
@@ -69,7 +68,6 @@ BATCHES = {
     "\\ No newline at end of file\n+two\n",
     "an executable file": block("script.sh", "true\n", "false\n"),
     "line ends of Windows": block("crlf.txt", "two\n", "2\nand\n"),
-    "odd characters": block("odd.txt", "four \t\n\n", "4\n"),
 }
 
 

@@ -14,7 +14,6 @@ from tests.helpers.machines import Machines
 
 FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abc"}
 CONFIG = """mode: review
-targets: [other]
 queue:
   settle_seconds: 0.1
 landing:
@@ -29,7 +28,6 @@ WITH_ONE_MORE_LINE = "zero\none\ntwo\nthree\n"
 def machines(tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
     monkeypatch.setenv("PATCHQ_DATABASE", database)
     machines = Machines(tmp_path, database, FILES, CONFIG)
-    git("branch", "other", cwd=machines.hub)
     machines.start("feeder", "watch")
     yield machines
     logs = [machines.log(place.name) for place in tmp_path.iterdir() if (place / "log").exists()]
@@ -107,19 +105,11 @@ def test_what_a_person_merged_or_deleted_is_noticed_by_whoever_is_there(
     machines: Machines,
 ) -> None:
     one = worker(machines, "w1")
-    send(
-        machines,
-        x=block("a.txt", "two\n", "2\n"),
-        y=block("b.txt", "two\n", "2\n"),
-        z=block("c.txt", "two\n", "2\n"),
-    )
+    send(machines, **{id: block(f"{on}.txt", "two\n", "2\n") for id, on in ("xa", "yb", "zc")})
     end(one)
     git("branch", "-D", "patchq/y", cwd=machines.hub)
     git("update-ref", "refs/heads/main", "patchq/x", cwd=machines.hub)
     worker(machines, "w2")
-    machines.soon(
-        lambda: (
-            [told(machines, id)["state"] for id in "xyz"] == ["accepted", "discarded", "proposed"]
-        )
-    )
+    expected = ["accepted", "discarded", "proposed"]
+    machines.soon(lambda: [told(machines, id)["state"] for id in "xyz"] == expected)
     machines.soon(lambda: stands_on(machines, "z") == git("rev-parse", "main", cwd=machines.hub))

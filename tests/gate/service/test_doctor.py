@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,24 +122,25 @@ def test_no_queue(tmp_path: Path) -> None:
     doctor(repo, "--before-start", code=0)
 
 
-def mount(place: Path, options: str = "size=1m") -> bool:
-    command = ["mount", "-t", "tmpfs", "-o", options, "none", str(place)]
-    return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
-
-
-def test_queue_on_a_small_file_system(repo: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of 9 MiB."""
     place = tmp_path / "small"
     place.mkdir()
-    if not mount(place, "size=1300k"):
+    command = ["mount", "-t", "tmpfs", "-o", "size=9m", "none", str(place)]
+    if subprocess.run(command, capture_output=True, timeout=60).returncode:
         pytest.skip("needs to mount a tmpfs")
-    try:
-        write_config(repo, f"queue: {{path: {place}/q}}\n")
-        patchq("init", cwd=repo)
-        found = doctor(repo, code=1)
-        assert found["queue.space"]["level"] == "todo"
-        assert "1 MiB and " in found["queue.space"]["message"]
-    finally:
-        subprocess.run(["umount", place], check=True, timeout=60)
+    yield place
+    subprocess.run(["umount", "-l", place], check=True, timeout=60)
+
+
+def test_queue_on_a_small_file_system(repo: Path, small: Path) -> None:
+    write_config(repo, f"queue: {{path: {small}/q}}\n")
+    patchq("init", cwd=repo)
+    (small / "rest").write_bytes(bytes(8 << 20))
+    found = doctor(repo, code=1)
+    assert found["queue.space"]["level"] == "todo"
+    assert " MiB and " in found["queue.space"]["message"]
 
 
 def test_queue_that_cannot_be_written(repo: Path) -> None:
@@ -146,33 +148,19 @@ def test_queue_that_cannot_be_written(repo: Path) -> None:
     (repo / ".patchq/active").symlink_to("nowhere")
     found = doctor(repo, code=1)["queue.there"]
     assert found["level"] == "fatal"
-    assert cured(repo, found) == 0
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    subprocess.run(found["cure"], shell=True, cwd=repo, env=env, timeout=60, check=True)
     assert doctor(repo, code=0)["queue.there"]["level"] == "ok"
 
 
-def cured(repo: Path, found: dict[str, Any]) -> int:
-    """The exit code of the cure, typed as it stands."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    env = {**os.environ, "PATH": path}
-    cure = found["cure"]
-    return subprocess.run(cure, shell=True, cwd=repo, env=env, timeout=60).returncode
-
-
-def test_file_system_that_is_mounted_read_only(tmp_path: Path) -> None:
-    place = tmp_path / "small"
-    place.mkdir()
-    if not mount(place, "size=9m"):
-        pytest.skip("needs to mount a tmpfs")
-    try:
-        repo = make_repo(place / "repo", {"a.txt": "a\n"})
-        patchq("init", cwd=repo)
-        subprocess.run(["mount", "-o", "remount,ro", place], check=True, timeout=60)
-        found = doctor(repo, code=1)
-        for what in ("repository.links", "queue.works"):
-            assert "mounted to be written" in found[what]["cure"]
-        assert patchq("fsck", cwd=repo).out == "queue and repository agree\n"
-    finally:
-        subprocess.run(["umount", "-l", place], check=True, timeout=60)
+def test_file_system_that_is_mounted_read_only(small: Path) -> None:
+    repo = make_repo(small / "repo", {"a.txt": "a\n"})
+    patchq("init", cwd=repo)
+    subprocess.run(["mount", "-o", "remount,ro", small], check=True, timeout=60)
+    found = doctor(repo, code=1)
+    for what in ("repository.links", "queue.works"):
+        assert "mounted to be written" in found[what]["cure"]
+    assert patchq("fsck", cwd=repo).out == "queue and repository agree\n"
 
 
 def test_a_network_file_system_is_refused_unless_it_is_allowed(

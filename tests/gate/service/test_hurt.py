@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -46,15 +45,6 @@ def remove(repo: Path) -> None:
         path.unlink()
 
 
-def cut(repo: Path) -> None:
-    path = repo / ".patchq/store.db"
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def garble(repo: Path) -> None:
-    (repo / ".patchq/store.db").write_bytes(b"no database" * 1000)
-
-
 def test_removed_store_is_made_again_before_work(repo: Path) -> None:
     remove(repo)
     drop(repo / ".patchq", {"landed.md": block("a.txt", "a\n", "A\n"), "bad.md": "another"})
@@ -65,9 +55,9 @@ def test_removed_store_is_made_again_before_work(repo: Path) -> None:
     assert patchq("fsck", cwd=repo).code == 0
 
 
-@pytest.mark.parametrize("spoil", [cut, garble])
-def test_damaged_store_is_told_and_repaired(repo: Path, spoil: Callable[[Path], None]) -> None:
-    spoil(repo)
+def test_damaged_store_is_told_and_repaired(repo: Path) -> None:
+    path = repo / ".patchq/store.db"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     failed = patchq("run", cwd=repo, code=3)
     assert "patchq fsck --repair" in failed.err
     (damage,) = patchq("--json", "fsck", "--repair", cwd=repo).json()["damage"]

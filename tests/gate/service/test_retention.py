@@ -106,9 +106,6 @@ def test_what_is_left_of_a_refused_one_is_shown(repo: Path) -> None:
     assert report(repo / ".patchq", "again")["duplicate_of"] == "good"
     (row,) = patchq("--json", "stats", cwd=repo).json()["rows"]
     assert row["verdicts"] == {"applied": 1, "duplicate": 2, "rejected": 1}
-    told = patchq("--json", "show", "same", cwd=repo).json()
-    assert (told["state"], told["duplicate_of"]) == ("duplicate", "good")
     assert "it is rejected" in patchq("revert", "bad", cwd=repo, code=2).err
     assert "it is rejected" in patchq("accept", "bad", cwd=repo, code=2).err
     assert "gone from the queue" in patchq("retry", "bad", cwd=repo, code=2).err
-    assert "no change never" in patchq("show", "never", cwd=repo, code=2).err
