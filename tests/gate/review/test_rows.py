@@ -101,3 +101,14 @@ def test_texts_are_safe_to_show(
     assert texts is None or pairs == texts
     assert not set("".join(map("".join, pairs))) & set("\x1b\x07\x9b\u202e\u200b\0\r")
     assert file.binary == (texts == [])
+
+
+def test_files_in_order_with_what_became_of_them() -> None:
+    changes = [
+        FileChange("z.py", None, b"new\n"),
+        FileChange("b.py", b"a\n", b"b\n", renamed_from="a.py"),
+        FileChange("c.py", b"a\n", None),
+    ]
+    files = side_by_side(reported(("1", (1, 1))), changes)
+    told = [(file.path, file.what) for file in files]
+    assert told == [("b.py", "renamed"), ("c.py", "deleted"), ("z.py", "created")]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from patchq.gate.service.wake import Doorbell
+from patchq.gate.queue import shelf, store
+from patchq.gate.queue.spool import create
+from patchq.gate.service.wake import Doorbell, Watcher
 
 LONG = 20.0
 """Seconds: a wait that lasts so long has not been rung."""
@@ -82,3 +85,24 @@ def test_f16_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
     assert "every 0.05 s" in first
     assert second == "False"
     assert told.stderr == ""
+
+
+# ---------------------------------------------------------------- events of the queue
+
+
+def test_a_wait_ends_with_the_next_event(tmp_path: Path) -> None:
+    create(tmp_path)
+    shelf.add_event(store.opened(tmp_path), "before", "claimed")
+    stopped: list[bool] = []
+    watcher = Watcher(tmp_path, stopped=lambda: bool(stopped))
+    assert watcher.read() == []
+    assert not watcher.wait(0.01)
+    shelf.add_event(store.opened(tmp_path), "a", "claimed")
+    other = threading.Timer(0.05, store.ring, (tmp_path,))
+    other.start()
+    assert watcher.wait(30)
+    other.join(60)
+    assert [one["batch"] for one in watcher.read()] == ["a"]
+    assert not watcher.wait(0)
+    stopped.append(True)
+    assert watcher.wait(30)
