@@ -119,3 +119,14 @@ def test_deletion_by_hand_is_noticed(repo: Path) -> None:
     assert (told["state"], told["branch"]) == ("discarded", None)
     assert refs(repo) == ["refs/patchq/discarded/x"]
     assert tip(repo, "refs/patchq/discarded/x") == commit
+
+
+def test_changed_branch_on_a_moved_target_asks_for_a_merge(repo: Path) -> None:
+    git("checkout", "-q", "patchq/x", cwd=repo)
+    commit_files(repo, {"a.txt": "one\nzwei\nthree\n"})
+    git("checkout", "-q", "main", cwd=repo)
+    start = commit_files(repo, {"b.txt": "B\n"})
+    done = patchq("accept", "x", cwd=repo, code=1)
+    assert "target.moved" in done.err
+    assert "git merge patchq/x" in done.err
+    assert tip(repo) == start
