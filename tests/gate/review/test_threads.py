@@ -60,9 +60,9 @@ def test_the_lines_of_a_comment_whose_place_is_gone_are_quoted(desk: Desk) -> No
     desk.feed(x=change(10))
     desk.ask("x", "a.txt:10: why?\n")
     wrong = {"has no comment c2": ("c2", "x"), "empty": ("c1", " "), "longer": ("c1", "x" * 4001)}
-    for why, (comment, text) in wrong.items():
+    for why, (on, text) in wrong.items():
         with pytest.raises(UsageError, match=why):
-            Discuss("x", comment, text, "Ann", resolves=False).carry_out(desk.session)
+            Discuss("x", on, text, "Ann", resolves=False).carry_out(desk.session)
     desk.feed(y=f"---\nretries: x\n---\n{change(9, 10, 11, to='')}")
     review = desk.told("y").review
     assert review
