@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,21 +41,16 @@ def home_of(session: Session) -> Path:
     return repo.parent / "hub.git" if session.branches.remote else repo
 
 
-def commit_beside(session: Session, number: int) -> None:
-    repo = home_of(session)
-    commit = git("commit-tree", "main^{tree}", "-p", "main", "-m", f"By hand {number}", cwd=repo)
-    git("update-ref", "refs/heads/main", commit, cwd=repo)
-
-
-def committing(session: Session, when: Callable[[int], bool]) -> Session:
-    """The same, beside somebody who commits before those decisions, the first of which is 1."""
-    count = 0
+def committing(session: Session, at: int) -> Session:
+    """The same, beside somebody who commits before that decision, the first of which is 1."""
+    repo, count = home_of(session), 0
 
     def beside() -> None:
         nonlocal count
         count += 1
-        if when(count):
-            commit_beside(session, count)
+        if count == at:
+            commit = git("commit-tree", "main^{tree}", "-p", "main", "-m", "By hand", cwd=repo)
+            git("update-ref", "refs/heads/main", commit, cwd=repo)
 
     return replace(session, pulse=beside)
 
@@ -63,7 +58,7 @@ def committing(session: Session, when: Callable[[int], bool]) -> Session:
 @pytest.mark.parametrize("at", range(1, 8))
 def test_each_lands_once_and_as_its_report_says(session: Session, at: int) -> None:
     repo = home_of(session)
-    beside = committing(session, lambda count: count == at)
+    beside = committing(session, at)
     while worker.turn(beside, lambda told: None):
         pass
     told = {name: report(session.queue_root, name) for name in NAMES}

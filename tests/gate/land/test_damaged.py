@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,11 +75,9 @@ def test_others_go_on(
     assert good["state"] == ("applied" if mode == "auto" else "proposed")
     (held,) = patchq("--json", "status", cwd=repo).json()["held"]
     assert (held["id"], held["code"]) == ("bad", "repository.damaged")
-    said = patchq("status", cwd=repo).out
-    assert "git fsck" in said
+    assert "git fsck" in patchq("status", cwd=repo).out
     findings = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
     (found,) = [found for found in findings if found["what"] == "repository.damaged"]
-    assert found["level"] == "todo"
     assert "change bad is held" in found["message"]
     file.unlink(missing_ok=True)
     file.write_bytes(before)
@@ -104,8 +101,6 @@ def test_damaged_tip_at_the_time_of_a_crash(repo: Path) -> None:
     (trouble,) = patchq("--json", "status", cwd=repo).json()["troubles"]
     assert trouble["what"] == "claim.first"
     assert "git fsck" in trouble["cure"]
-    findings = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
-    assert "claim.first" in [found["what"] for found in findings]
     file.write_bytes(before)
     patchq("run", cwd=repo)
     told = report(repo / ".patchq", "first")
@@ -143,32 +138,11 @@ def partial(repo: Path, tmp_path: Path) -> Path:
 
 
 def missing(repo: Path) -> int:
-    words = ("rev-list", "--objects", "--missing=print", "--all")
-    return git(*words, cwd=repo).count("?")
+    return git("rev-list", "--objects", "--missing=print", "--all", cwd=repo).count("?")
 
 
-HOOK = [{"id": "h", "stage": "pre-commit", "run": "grep -q x d/7.txt"}]
-
-
-@pytest.mark.parametrize("hooks", [[], HOOK], ids=["", "hook"])
-def test_a_partial_clone_fetches_what_a_change_needs(
-    partial: Path, hooks: list[dict[str, str]]
-) -> None:
+def test_a_partial_clone_fetches_what_a_change_needs(partial: Path, repo: Path) -> None:
     there = missing(partial)
-    write_config(partial, json.dumps({"hooks": hooks, "mode": "auto"}))
-    patchq("init", "--target", "main", cwd=partial)
-    drop(partial / ".patchq", {"r.md": block("d/7.txt", "7\n", "x\n")})
-    patchq("run", cwd=partial)
-    assert git("show", "main:d/7.txt", cwd=partial) == "x"
-    assert (there - missing(partial) < 5) == (not hooks), "a hook sees all files"
-    drop(partial / ".patchq", {"bad.md": block("d/8.txt", "17\n", "x\n")})
-    patchq("run", cwd=partial, code=1)
-    assert "d/17.txt" in str(report(partial / ".patchq", "bad")["problems"])
-
-
-def test_a_partial_clone_without_its_remote_holds_what_it_cannot_read(
-    partial: Path, repo: Path
-) -> None:
     patchq("init", "--target", "main", cwd=partial)
     repo.rename(repo.with_name("away"))
     new = block("new.txt", "", "new\n")
@@ -178,7 +152,8 @@ def test_a_partial_clone_without_its_remote_holds_what_it_cannot_read(
     assert "does not appear to be a git repository" in patchq("show", "r", cwd=partial).out
     repo.with_name("away").rename(repo)
     patchq("run", cwd=partial)
-    assert report(partial / ".patchq", "r")["state"] == "proposed"
+    assert git("show", "patchq/r:d/7.txt", cwd=partial) == "x"
+    assert there - missing(partial) < 5
 
 
 def test_a_clone_without_trees_is_refused_until_they_are_there(partial: Path, repo: Path) -> None:

@@ -56,19 +56,19 @@ def decide(session: Session, responses: dict[str, str]) -> list[Decision]:
     return decisions
 
 
-def die_before_the_move(repo: Path, mode: str = "auto") -> list[str]:
+def die_before_the_move(repo: Path) -> list[str]:
     """The commits of the batches, whose objects are there."""
-    session = begin(repo, mode)
+    session = begin(repo)
     decisions = decide(session, RESPONSES)
     flush(session)
     session.queue.close()
     return [str(decision.commit) for decision in decisions]
 
 
-def die_after_the_move(repo: Path, mode: str = "auto", text: str = RESPONSES["x.md"]) -> str:
+def die_after_the_move(repo: Path, mode: str = "auto") -> str:
     """The commit that landed and was not told of."""
     session = begin(repo, mode)
-    (decision,) = decide(session, {"x.md": text})
+    (decision,) = decide(session, {"x.md": RESPONSES["x.md"]})
     commit = str(decision.commit)
     landing.land([decision], session)
     session.queue.close()
@@ -85,13 +85,10 @@ def recover(repo: Path, mode: str = "auto") -> dict[str, Any]:
     return report(repo / ".patchq", "x")
 
 
-def batches(repo: Path, branch: str = TARGET) -> list[str]:
-    """The batches in the history of a branch, the newest first."""
+def batches(repo: Path) -> list[str]:
+    """The batches in the target's history, the newest first."""
     form = "--format=%(trailers:key=Patchq-Batch,valueonly,separator=%x2C)"
-    return git("log", form, branch, cwd=repo).split()
-
-
-# ---------------------------------------------------------------- applied
+    return git("log", form, TARGET, cwd=repo).split()
 
 
 def test_reflog_lines_of_a_move_that_did_not_happen_prove_nothing(repo: Path) -> None:
@@ -106,11 +103,6 @@ def test_reflog_lines_of_a_move_that_did_not_happen_prove_nothing(repo: Path) ->
     assert batches(repo) == ["y", "x"]
 
 
-def commit_on_top(repo: Path) -> None:
-    git("checkout", "-q", TARGET, cwd=repo)
-    commit_files(repo, {"mine.txt": "mine\n"})
-
-
 def amend(repo: Path) -> None:
     git("checkout", "-q", TARGET, cwd=repo)
     git("commit", "-q", "--amend", "--no-edit", "--author=B <b@example.org>", cwd=repo)
@@ -121,24 +113,16 @@ def rebase(repo: Path) -> None:
     git("rebase", "-q", "main", TARGET, cwd=repo)
 
 
-def expire(repo: Path) -> None:
-    git("reflog", "expire", "--expire=now", "--all", cwd=repo)
-
-
 def forget(repo: Path) -> None:
     """As time does to what no ref holds."""
-    expire(repo)
+    git("reflog", "expire", "--expire=now", "--all", cwd=repo)
     git("gc", "-q", "--prune=now", cwd=repo)
-
-
-def pack(repo: Path) -> None:
-    git("pack-refs", "--all", "--prune", cwd=repo)
 
 
 @pytest.mark.parametrize(
     "steps",
-    [[], [commit_on_top], [amend], [rebase], [amend, forget], [rebase, forget], [pack]],
-    ids=["nothing", "commit", "amend", "rebase", "amend-gc", "rebase-gc", "pack-refs"],
+    [[], [amend], [rebase], [amend, forget], [rebase, forget]],
+    ids=["nothing", "amend", "rebase", "amend-gc", "rebase-gc"],
 )
 def test_ref_that_moved_is_told_of(repo: Path, steps: list[Step]) -> None:
     die_after_the_move(repo)
@@ -148,7 +132,6 @@ def test_ref_that_moved_is_told_of(repo: Path, steps: list[Step]) -> None:
     assert told["state"] == "applied"
     assert batches(repo) == ["x"]
     git("merge-base", "--is-ancestor", told["commit"], TARGET, cwd=repo)
-    assert git("rev-parse", f"{told['commit']}^{{tree}}", cwd=repo) == told["tree"]
 
 
 def reset(repo: Path) -> None:
@@ -178,26 +161,13 @@ def visit(repo: Path) -> None:
     git("branch", TARGET, "main", cwd=repo)
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        [reset],
-        [rename],
-        [push],
-        [visit],
-    ],
-    ids=["reset", "renamed", "pushed", "visited"],
-)
-def test_g02_what_a_person_took_away_is_not_applied_again(repo: Path, steps: list[Step]) -> None:
+@pytest.mark.parametrize("step", [reset, rename, push, visit])
+def test_g02_what_a_person_took_away_is_not_applied_again(repo: Path, step: Step) -> None:
     commit = die_after_the_move(repo)
-    for step in steps:
-        step(repo)
+    step(repo)
     told = recover(repo)
     assert (told["state"], told["commit"]) == ("applied", commit)
     assert batches(repo) == []
-
-
-# ---------------------------------------------------------------- proposed
 
 
 def delete(repo: Path) -> None:
@@ -234,10 +204,9 @@ def without_waiting(repo: Path) -> None:
         ([change], "proposed", True),
         ([delete], "discarded", False),
         ([merge], "accepted", False),
-        ([merge, delete, without_waiting], "accepted", False),
         ([pick, delete, without_waiting], "accepted", False),
     ],
-    ids=["nothing", "no-record", "change", "delete", "merge", "merge-delete", "pick-delete"],
+    ids=["nothing", "no-record", "change", "delete", "merge", "pick-delete"],
 )
 def test_what_a_person_did_to_a_proposal_stands(
     repo: Path, steps: list[Step], state: str, there: bool
@@ -253,9 +222,6 @@ def test_what_a_person_did_to_a_proposal_stands(
 
 def refs_below(repo: Path, prefix: str) -> str:
     return git("for-each-ref", "--format=%(refname) %(objectname)", prefix, cwd=repo)
-
-
-# ---------------------------------------------------------------- what belongs to a landing
 
 
 def test_held_batch_that_a_person_discards_meanwhile_does_not_land(repo: Path) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.land.test_remote import configure, gate, hub, push
+from tests.gate.land.test_remote import configure, gate, hub, person
 from tests.helpers.command import block, drop, report
-from tests.helpers.gitrepo import git, tip
+from tests.helpers.gitrepo import commit_files, git, tip
 
 __all__ = ["gate"]
 
@@ -59,12 +59,8 @@ def run(gate: Path) -> int:
 
 def judge(gate: Path, ids: tuple[str, ...] = ("x", "y")) -> None:
     """By the remote's trailers against the reports."""
-    log = git(
-        "log",
-        "--format=%H %(trailers:key=Patchq-Batch,valueonly,separator=%x2C)",
-        "main",
-        cwd=hub(gate),
-    )
+    form = "--format=%H %(trailers:key=Patchq-Batch,valueonly,separator=%x2C)"
+    log = git("log", form, "main", cwd=hub(gate))
     there = [line.split() for line in log.splitlines() if " " in line.strip()]
     assert sorted(id for _, id in there) == sorted(ids)
     commits = {id: commit for commit, id in there}
@@ -108,7 +104,9 @@ def test_proposals_are_not_pushed_upon_what_never_landed(gate: Path) -> None:
     run(gate)
     assert met.exists()
     until(lambda: not outliving(gate))
-    push(gate, {"c.txt": "person\n"})
+    place = person(gate)
+    commit_files(place, {"c.txt": "person\n"})
+    git("push", "-q", "origin", "HEAD:main", cwd=place)
     run(gate)
     judge(gate, ("x",))
     for id in proposals:

@@ -3,7 +3,6 @@ lands."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,7 +75,6 @@ def test_a_proposal_is_signed_and_signed_again_when_it_is_made_again(repo: Path,
     assert tip(repo, "patchq/y") != first
     verified(repo, "patchq/y")
     patchq("accept", "y", cwd=repo)
-    verified(repo, "main")
     verified(repo, "main~1")
     assert "gpgsig" not in header(repo, "refs/notes/patchq"), "git signs no notes either"
     patchq("revert", "x", cwd=repo)
@@ -84,16 +82,15 @@ def test_a_proposal_is_signed_and_signed_again_when_it_is_made_again(repo: Path,
     verified(repo, "main")
 
 
-# ---------------------------------------------------------------- what is configured
-
-
 @pytest.mark.parametrize(
     ("git_says", "sign", "signed"),
     [
-        ("true", "auto", True), ("true", "false", False), ("false", "auto", False),
-        ("false", "true", True), ("yes", "auto", True), ("off", "auto", False), ("1", "auto", True),
+        ("true", "false", False),
+        ("false", "true", True),
+        ("yes", "auto", True),
+        ("off", "auto", False),
     ],
-)  # fmt: skip
+)
 def test_git_says_it_unless_patchq_does(
     repo: Path, ssh: str, home: Path, git_says: str, sign: str, signed: bool
 ) -> None:
@@ -104,60 +101,36 @@ def test_git_says_it_unless_patchq_does(
     assert ("gpgsig" in header(repo, "main")) is signed
 
 
-# ---------------------------------------------------------------- a key that cannot sign
-
-
-CONFIGURED = {
+BROKEN = {
     "no program": ("gpg.ssh.program", "/nowhere/ssh-keygen", "/nowhere/ssh-keygen"),
     "wrong key": ("user.signingKey", "/nowhere/key", "/nowhere/key"),
-    "no such format": ("gpg.format", "pgp5", "pgp5"),
     "no flag": ("commit.gpgSign", "perhaps", "'perhaps'"),
+    "no signature": ("gpg.ssh.program", "/bin/true", "made no signature"),
+    "a passphrase": ("", "", "passphrase"),
 }
 """A key of git's with its value, and what is told of it."""
 
 
-def _broken(way: str, home: Path, key: str, tmp_path: Path) -> str:
-    """Have the key not sign; what is told of it."""
-    if way in CONFIGURED:
-        name, value, told = CONFIGURED[way]
-        configure(home, name, value)
-        return told
-    if way == "no key":
-        git("config", "--global", "--unset", "user.signingKey", cwd=home)
-        return "user.signingkey"
-    if way == "a passphrase":
-        words = ("ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", key)
-        subprocess.run(words, check=True, capture_output=True, timeout=60)
-        return "passphrase"
-    program = tmp_path / "program"
-    program.write_text("#!/bin/sh\nfor last; do :; done\necho nothing > $last.sig\n")
-    program.chmod(0o755)
-    configure(home, "gpg.ssh.program", str(program))
-    return "made no signature"
-
-
-WAYS = (*CONFIGURED, "no key", "a passphrase", "nonsense")
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_key_that_cannot_sign_holds_the_batch(
-    repo: Path, ssh: str, home: Path, tmp_path: Path, way: str
-) -> None:
+@pytest.mark.parametrize("way", BROKEN)
+def test_a_key_that_cannot_sign_holds_the_batch(repo: Path, ssh: str, home: Path, way: str) -> None:
     before, saved = git("for-each-ref", cwd=repo), (home / ".gitconfig").read_bytes()
     whole = Path(ssh).read_bytes()
-    said = _broken(way, home, ssh, tmp_path)
+    name, value, said = BROKEN[way]
+    if way == "a passphrase":
+        words = ("ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", ssh)
+        subprocess.run(words, check=True, capture_output=True, timeout=60)
+    else:
+        configure(home, name, value)
     send(repo, 1, x=RESPONSE, y=block("a.txt", "nowhere\n", "x\n"))
     was, (problem,) = state(repo, "x")
     assert was == "held"
     assert problem.startswith("fault.repository: the commit cannot be signed: ")
     assert said in problem, problem
-    assert not problem.endswith("None")
     assert state(repo, "y")[0] == "rejected", "others get their verdict"
     assert git("for-each-ref", cwd=repo) == before
-    doctor = json.loads(patchq("--json", "doctor", cwd=repo, code=1).out)["findings"]
+    doctor = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
     (found,) = [finding for finding in doctor if finding["what"] == "git.signing"]
-    assert (found["level"], said in found["message"]) == ("todo", True)
-    assert found["cure"]
+    assert said in found["message"]
     assert said in patchq("config", "check", cwd=repo, code=2).err
     (home / ".gitconfig").write_bytes(saved)
     Path(ssh).write_bytes(whole)
@@ -172,20 +145,13 @@ def test_an_accept_and_a_revert_without_a_signature_move_nothing(
     write_config(repo, AUTO.replace("auto", "review") + "target: main\n")
     send(repo, x=RESPONSE, y=block("a.txt", "ten\n", "TEN\n"))
     patchq("accept", "x", cwd=repo)
-    commit_main = git("rev-parse", "main", cwd=repo)
     configure(home, "user.signingKey", "/nowhere/key")
-    git("update-ref", "refs/heads/main", _moved(repo), cwd=repo)
-    moved = tip(repo)
-    assert moved != commit_main
+    # What a person commits on the target, which the proposal has to follow.
+    moved = git("commit-tree", "-p", "main", "-m", "By hand", "main^{tree}", cwd=repo)
+    git("update-ref", "refs/heads/main", moved, cwd=repo)
     for words in (("accept", "y"), ("revert", "x")):
         done = patchq(*words, cwd=repo, code=None)
         assert done.code
         assert "/nowhere/key" in done.out + done.err
         assert tip(repo) == moved
     assert not list((repo / ".patchq/active").iterdir())
-
-
-def _moved(repo: Path) -> str:
-    """A commit of a person's on the target, which proposals then have to follow."""
-    tree = git("rev-parse", "main^{tree}", cwd=repo)
-    return git("commit-tree", "-p", "main", "-m", "By hand", tree, cwd=repo)

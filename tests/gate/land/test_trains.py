@@ -30,13 +30,15 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return repo
 
 
-def judged_by(repo: Path, line: str, more: str = "", parallel: int = 1) -> Path:
+def judged_by(
+    repo: Path, line: str, more: str = "", parallel: int = 1, mode: str = "review"
+) -> Path:
     """Have a hook run the line; return the file that gets a byte for each run."""
     runs = repo.parent / "runs"
     command = f"printf x >> {runs}; {line}"
     hook = f"id: tests, stage: pre-commit, unconfined: true, run: '{command}'"
     train = f"train: {{parallel: {parallel}}}"
-    write_config(repo, f"version: 1\nmode: review\n{train}\nhooks: [{{{hook}{more}}}]\n")
+    write_config(repo, f"version: 1\nmode: {mode}\n{train}\nhooks: [{{{hook}{more}}}]\n")
     runs.touch()
     return runs
 
@@ -46,9 +48,8 @@ def states(repo: Path) -> dict[str, str]:
 
 
 def marks(repo: Path) -> list[str]:
-    return git(
-        "for-each-ref", "--format=%(refname:lstrip=3)", "refs/patchq/boarded", cwd=repo
-    ).split()
+    names = git("for-each-ref", "--format=%(refname:lstrip=3)", "refs/patchq/boarded", cwd=repo)
+    return names.split()
 
 
 PAIR = "! { grep -q new p2.txt && grep -q new p5.txt && echo the pair; }"
@@ -63,13 +64,7 @@ PAIR = "! { grep -q new p2.txt && grep -q new p5.txt && echo the pair; }"
         ("! grep -q new p0.txt", ["p0"], 9, 1),
         ("! grep -q new p2.txt || exit 127", ["p2"], 9, 1),
     ],
-    ids=[
-        "all are good",
-        "two that break each other",
-        "two, asked side by side",
-        "the first",
-        "one that the hook cannot start with",
-    ],
+    ids=["all good", "a pair", "a pair, side by side", "the first", "no start"],
 )
 def test_the_one_to_blame_is_named(
     repo: Path, line: str, left: list[str], most: int, at_once: int
@@ -121,9 +116,7 @@ def test_each_commit_is_judged_where_a_hook_asks_for_that(repo: Path) -> None:
 
 
 def test_in_auto_mode_a_group_is_a_train(repo: Path) -> None:
-    runs = judged_by(repo, "true")
-    hook = f"id: tests, stage: pre-commit, unconfined: true, run: 'printf x >> {runs}; true'"
-    write_config(repo, f"version: 1\nmode: auto\nhooks: [{{{hook}}}]\n")
+    runs = judged_by(repo, "true", mode="auto")
     drop(repo / ".patchq", {f"n{n}.md": block(f"n{n}.txt", "", "x\n") for n in range(8)})
     patchq("run", cwd=repo)
     assert len(runs.read_text()) == 1
@@ -151,9 +144,6 @@ def test_of_two_that_collide_the_later_is_left_out(repo: Path, order: tuple[str,
     states = {id: report(repo / ".patchq", id)["state"] for id in (*order, "p1")}
     assert states == {order[0]: "accepted", order[1]: "proposed", "p1": "accepted"}
     assert marks(repo) == []
-
-
-# ---------------------------------------------------------------- what is in the way
 
 
 def boarded(repo: Path) -> None:

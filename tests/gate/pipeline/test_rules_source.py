@@ -35,17 +35,13 @@ def repo(tmp_path: Path, marker: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
     patchq("init", cwd=repo)
     (repo / ".patchq.yaml").unlink()
-    attack(repo, marker)
-    return repo
-
-
-def attack(repo: Path, marker: Path) -> None:
     hooks = [
         {"id": stage, "stage": stage, "run": f"touch {marker}", "unconfined": True}
         for stage in ("pre-apply", "pre-commit", "post-commit")
     ]
     git("checkout", "-q", "-b", "agent/x", cwd=repo)
     commit_files(repo, {".patchq.yaml": json.dumps({"mode": "auto", "hooks": hooks})})
+    return repo
 
 
 def wait_for(seen: Callable[[], object]) -> None:
@@ -208,13 +204,10 @@ def recorded(repo: Path, key: str = "target") -> str:
     return done.stdout.decode().strip()
 
 
-@pytest.mark.parametrize("where", ["include", "config.worktree", "global"])
+@pytest.mark.parametrize("where", ["config.worktree", "global"])
 def test_only_the_common_file_names_the_home_branch(where: str, repo: Path, home: Path) -> None:
     other = "[patchq]\n\ttarget = agent/x\n"
-    if where == "include":
-        (repo / ".git/more").write_text(other)
-        git("config", "include.path", "more", cwd=repo)
-    elif where == "config.worktree":
+    if where == "config.worktree":
         git("config", "extensions.worktreeConfig", "true", cwd=repo)
         (repo / ".git/config.worktree").write_text(other)
     else:
@@ -308,7 +301,6 @@ def test_a_home_branch_that_is_gone(tmp_path: Path) -> None:
         git("branch", "-q", "-D", "main", cwd=repo)
         drop(repo / ".patchq", {"x.md": RESPONSE})
         assert "home branch main is gone" in patchq("status", cwd=repo).out
-        time.sleep(1.0)
         assert os.listdir(repo / ".patchq/inbox") == ["x.md"]
         git("branch", "main", at, cwd=repo)
         verdict(repo)

@@ -85,9 +85,6 @@ READINGS = [
           [(lines("top"), lines("TOP")), (lines("end"), lines("top", "x = 1", "end")),
            (lines("top", "x = 1"), lines("top", "x = 2"))],
           lines("TOP", "x = 1", "mid", "top", "x = 2", "end"), CALLS),
-    *rows("between two changes, in text", lines("a", "b", "c"),
-          [(lines("a", "b", "c"), lines("A", "b", "C")), (lines("b"), lines("B"))],
-          None, TEXT, ("conflict.overlap",)),
     *rows("a deleted line is quoted unchanged", CLAIM,
           [(lines("b", "c"), lines("c")), (lines("b"), lines("b"))],
           None, BLOCKS, ("conflict.overlap",), ("stay as they are",)),
@@ -129,13 +126,11 @@ WHOLE = [
           "blocks, the other way": created(PATH, NEW) + deleted(PATH),
           "a fence": f"{deleted(PATH)}````text:{PATH}\n{NEW}````\n",
       }.items()),
-    *(Row(f"a swap, {name}", FILES, text, {"a.txt": TWO, "b.txt": ONE},
-          warnings=("base.unknown",), state="proposed")
-      for name, text in {
-          "blocks": renamed("a.txt", "b.txt") + renamed("b.txt", "a.txt"),
-          "by a third name": renamed("a.txt", "t") + renamed("b.txt", "a.txt")
-          + renamed("t", "b.txt"),
-      }.items()),
+    Row("a swap", FILES, renamed("a.txt", "b.txt") + renamed("b.txt", "a.txt"),
+        {"a.txt": TWO, "b.txt": ONE}, warnings=("base.unknown",), state="proposed"),
+    Row("a swap by a third name", FILES,
+        renamed("a.txt", "t") + renamed("b.txt", "a.txt") + renamed("t", "b.txt"),
+        {"a.txt": TWO, "b.txt": ONE}, state="proposed"),
     Row("a chain", FILES, renamed("b.txt", "c.txt") + renamed("a.txt", "b.txt"),
         {"a.txt": None, "b.txt": ONE, "c.txt": TWO}),
     Row("renamed onto a deleted file", FILES, renamed("a.txt", "b.txt") + deleted("b.txt"),
