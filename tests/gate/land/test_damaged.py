@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -154,6 +155,12 @@ def test_a_partial_clone_fetches_what_a_change_needs(partial: Path, repo: Path) 
     patchq("run", cwd=partial)
     assert git("show", "patchq/r:d/7.txt", cwd=partial) == "x"
     assert there - missing(partial) < 5
+    hook = {"id": "h", "stage": "pre-commit", "run": "grep -q 9 d/9.txt"}
+    write_config(partial, json.dumps({"hooks": [hook], "mode": "auto"}))
+    drop(partial / ".patchq", {"t.md": block("d/8.txt", "8\n", "x\n")})
+    patchq("run", cwd=partial)
+    assert git("show", "main:d/8.txt", cwd=partial) == "x"
+    assert there - missing(partial) > 30, "a hook sees all files"
 
 
 def test_a_clone_without_trees_is_refused_until_they_are_there(partial: Path, repo: Path) -> None:

@@ -168,3 +168,9 @@ def test_what_the_remote_refuses_is_told_in_its_words(
     if state == "held":
         patchq("run", cwd=gate)
         assert states(gate, "x") == ["applied"]
+
+
+def test_config_check_names_what_cannot_be(gate: Path) -> None:
+    write_config(gate, "version: 1\nlanding:\n  remote: upstream\n")
+    said = patchq("config", "check", cwd=gate, code=2).err
+    assert "landing.remote: expected a remote that `git remote` has, got `upstream`" in said
