@@ -114,8 +114,7 @@ def test_a_status_belongs_to_the_pipeline_of_its_branch(scene: Scene, fake: GitL
     scene.propose("also", "a33 = 33", "a33 = 3", head="---\ndepends_on: [one]\n---\n")
     scene.round()
     heads = [fake.pulls[number].values["head"] for number in (1, 2)]
-    found = [fake.statuses[head["sha"]]["ref"] for head in heads]
-    assert found == ["patchq/one", "patchq/also"]
+    assert [fake.statuses[head["sha"]]["ref"] for head in heads] == ["patchq/one", "patchq/also"]
 
 
 def test_check_tells_what_is_missing(scene: Scene, fake: GitLabFake) -> None:
