@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, urlencode
 import pytest
 
 from patchq.gate.hooks.sandbox import NO_SANDBOX
-from tests.helpers.command import patchq, report, work
+from tests.helpers.command import block, patchq, report, work
 from tests.helpers.ending import until
 from tests.helpers.gitrepo import git, write_config
-from tests.page.people import Person, commit_of, proposals, served, state
+from tests.page.people import Person, commit_of, edits, proposals, served, state
 
 MADE = "{0}.txt\n<<<<<<< SEARCH\n=======\n{0}\n>>>>>>> REPLACE\n"
 
@@ -185,6 +185,25 @@ def test_several_are_decided_alike(person: Person, repo: Path) -> None:
     assert "Taken+back%3A+2+changes" in taken.headers["location"]
     assert patchq("--json", "show", ids[1], cwd=repo).json()["review"] is None
     assert ">shorter</textarea>" in person.look(f"/batch/{ids[1]}")
+    stale = ("chosen", f"{ids[1]} {'0' * 40}")
+    moved = person.send("/several", [("deed", "accept"), min(chosen), stale])
+    assert (moved.code, "has moved since it was looked at" in moved.text) == (409, True)
+    assert [state(repo, id) for id in ids] == ["accepted", "proposed"]
+
+
+def test_a_fold_opens_to_the_lines_of_the_file(person: Person, repo: Path) -> None:
+    lines = [f"line {number}\n" for number in range(1, 201)]
+    work(repo, long=block("long.txt", "", "".join(lines)))
+    patchq("accept", "long", cwd=repo)
+    work(repo, fold=edits(("line 100\n", "line one hundred\n"), path="long.txt"))
+    shown = re.findall(r"data-side=new data-line=(\d+)", person.look("/batch/fold"))
+    assert [int(number) for number in shown] == list(range(97, 104))
+    asked = "/batch/fold/file?path=long.txt&from=1&to=96&open=1-20"
+    part = person.ask("GET", asked, x_part="1").text
+    found = re.findall(r"data-side=new data-line=\d+>([^<]*)", part)
+    assert found == [line.strip() for line in lines[:20]]
+    assert 'name="from" value="21"><input type="hidden" name="to" value="96">' in part
+    assert "data-side=new data-line=20>line 20<" in person.look(asked)
 
 
 def test_accept_leaves_its_train_to_another_process(
