@@ -401,6 +401,17 @@ def test_accept_runs_the_hooks_on_a_tree_that_they_have_not_seen(repo: Path) -> 
     assert git("show", "main:a.txt", cwd=repo) == "one\ntwo\nthree"
 
 
+def test_those_built_on_a_refused_batch_land_without_it(repo: Path) -> None:
+    configure(repo, hook("! grep -q BAD *.txt"), mode="auto")
+    bad, last = block("b.txt", "b\n", "BAD\n"), block("a.txt", "three\n", "3\n")
+    told = settle(repo, code=1, r1=EDIT, r2=bad, r3=block("d/c.txt", "c\n", "C\n"), r4=last)
+    assert [report["state"] for report in told] == ["applied", "rejected", "applied", "applied"]
+    files = git("show", "main:a.txt", "main:b.txt", "main:d/c.txt", cwd=repo)
+    assert files.split() == ["one", "2", "3", "b", "C"]
+    landed = git("log", "-3", "--format=%T", "main", cwd=repo).split()
+    assert landed[::-1] == [report["tree"] for report in told if report["tree"]]
+
+
 # ---------------------------------------------------------------- those that are told
 
 
