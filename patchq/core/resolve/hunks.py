@@ -6,7 +6,7 @@ apart; nearness never does.
 The hunks of one file are in its order: each changes lines behind those that the one before changes.
 The earliest chain of such places and the latest one enclose all others, so that two passes tell
 which places of each hunk a chain goes through, however many chains there are.  A hunk with one
-place is certain wherever that is.
+place is certain wherever that is, unless a looser reading of it, or its new text, is in order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def resolve(
         and (placements := _in_order(sought))
     ):
         found = [one.among(own) for one, own in zip(sought, placements, strict=True)]
-    return list(_behind_claims(sought, found))
+    return list(_out_of_order_refused(sought, list(_behind_claims(sought, found))))
 
 
 def stated(ops: Sequence[PatchHunk]) -> list[frozenset[int]]:
@@ -152,6 +152,29 @@ class _Sought:
             placements = there if len(there) == 1 else placements
         return placements
 
+    @cached_property
+    def present(self) -> Found | None:
+        """Return the place of the new text, for a hunk that is already applied."""
+        op = Replace(self.op.old, self.op.new)
+        return ladder.present(self.text, op, self._rungs) if op.old else None
+
+    def may_be_within(self, low: int, high: int) -> bool:
+        """Return True if the old or new text is found in lines `low:high`."""
+
+        def inside(placements: Sequence[Placement]) -> Sequence[Placement]:
+            return [
+                placement
+                for placement in placements
+                if placement[0].start >= low and placement[-1].end <= high
+            ]
+
+        halves = (Replace(self.op.old, self.op.new), Replace(self.op.new, self.op.old))
+        return any(
+            ladder.standing(self.text, half, self._rungs, inside, None) is not None
+            for half in halves
+            if half.old.strip()
+        )
+
     def _insertion(self) -> Found | Missed:
         """Return the place of a hunk that quotes no lines.
 
@@ -245,4 +268,26 @@ def _behind_claims(
                 place = LineRange(here.start, here.end, [], [])
                 why = "it is before the lines that the chunk above it quotes"
                 here = Missed("unwritable", here.level, (place,), why)
+        yield here
+
+
+def _out_of_order_refused(
+    sought: Sequence[_Sought], found: Sequence[Found | Missed]
+) -> Iterator[Found | Missed]:
+    """Yield the results; one before the hunk above is refused if it is doubtful.
+
+    It is doubtful if either hunk may be in order elsewhere.
+    """
+    latest: tuple[_Sought, Found] | None = None
+    for one, here in zip(sought, found, strict=True):
+        there = one.present if isinstance(here, Missed) and here.why == "none" else here
+        if isinstance(there, Found) and one.op.old != one.op.new:
+            if latest is None or there.start > latest[1].start:
+                latest = one, there
+            elif there.end <= latest[1].start and (
+                one.may_be_within(latest[1].end, len(one.text.lines))
+                or latest[0].may_be_within(0, there.start)
+            ):
+                place = LineRange(there.start, there.end, [], [])
+                here = Missed("ambiguous", there.level, (place,))
         yield here

@@ -124,9 +124,12 @@ def test_hunks_are_certain_where_all_chains_give_the_same() -> None:
         ("f\nx\ny\n", (PatchHunk("f\nx\n", "f\nx\n"), PatchHunk("y\n", "z\n")), [0, 2]),
         ("y\nf\nx\n", (PatchHunk("f\nx\n", "f\nx\n"), PatchHunk("y\n", "z\n")), [1, "unwritable"]),
         ("a\nb\n", (PatchHunk("b\n", "B\n"), PatchHunk("a\n", "A\n")), [1, 0]),
+        ("a\nb\n  a\n", (PatchHunk("b\n", "B\n"), PatchHunk("a\n", "A\n")), [1, "ambiguous"]),
+        ("a\nb\nA\n", (PatchHunk("b\n", "B\n"), PatchHunk("a\n", "A\n")), [1, "ambiguous"]),
     ],
-    ids=["behind the context above it", "before it", "out of order, each with one place"],
+    ids=["behind the context above it", "before it", "out of order, each with one place",
+        "exact before, indented in order", "before, its new text in order"],
 )  # fmt: skip
 def test_two_chunks(before: str, ops: tuple[PatchHunk, ...], places: list[int | str]) -> None:
-    found = hunks.resolve(Text(before.encode()), ops, ("exact",))
+    found = hunks.resolve(Text(before.encode()), ops, ("exact", "indentation"))
     assert [one.start if isinstance(one, Found) else one.why for one in found] == places
