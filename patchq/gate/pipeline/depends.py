@@ -286,7 +286,20 @@ def _footing(response: Response, open: Sequence[str]) -> Below | Problem | None:
     if top is None and found:
         names = ", ".join(below.id for below in found)
         return _held(found[0].id, f"{names} wait side by side, and a branch can stand on one")
-    return top
+    lacking = top and _not_there(response, top)
+    return _held(lacking, f"{top.id} is not on top of it yet") if top and lacking else top
+
+
+def _not_there(response: Response, below: Below) -> str | None:
+    """Return a landed batch that the response depends on and the proposal `below` lacks."""
+    session = response.session
+    for id in response.header.depends_on:
+        report = session.queue.load(standing(session, id)[0])
+        if report is None or report.state not in LANDED or not has_commit(report):
+            continue
+        if not history.landing(report, session.repo, below.tip):
+            return id
+    return None
 
 
 def _look_at(response: Response, id: str) -> Problem:

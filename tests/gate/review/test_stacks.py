@@ -124,6 +124,20 @@ def test_a_diamond_waits_until_its_sides_stand_on_each_other(two: Path) -> None:
     assert states(two, "a", "b", "c", "d") == ["accepted"] * 4
 
 
+def test_who_depends_on_a_landed_one_waits_until_the_proposal_follows_it(repo: Path) -> None:
+    send(repo, "a", says("line 5", "five"))
+    send(repo, "b", block("b.txt", "line 5\n", "five\n"))
+    elsewhere = repo.parent / "elsewhere"
+    git("worktree", "add", "-q", str(elsewhere), "patchq/b", cwd=repo)
+    patchq("accept", "a", cwd=repo)
+    send(repo, "x", says("five", "FIVE"), "a", "b")
+    assert "b is not on top of it yet" in why_held(repo, "x")
+    git("worktree", "remove", str(elsewhere), cwd=repo)
+    patchq("run", cwd=repo)
+    patchq("run", cwd=repo)
+    stands(repo, "x", "b")
+
+
 # ---------------------------------------------------------------- what happens below
 
 
