@@ -179,9 +179,7 @@ def settled(edits: Sequence[Edit], plan: Planner, judged: Callable[[str], bool])
         paths = dict.fromkeys([change.path, change.renamed_from])
         doubtful = [edit for path in paths for edit in escaped.get(path, ())]
         if doubtful and judged(change.path) and unparsable(change):
-            tried = (_corrected(edits, edit, change, plan) for edit in doubtful[:_MOST_TRIED])
-            good = [result for result in tried if result]
-            edits, planned = good[0] if len(good) == 1 else (edits, planned)
+            edits, planned = _corrected(edits, doubtful, change, plan) or (edits, planned)
             escaped = _escaped(edits)
     return planned
 
@@ -195,19 +193,32 @@ def _escaped(edits: Sequence[Edit]) -> dict[str | None, list[Edit]]:
 
 
 def _corrected(
-    edits: Sequence[Edit], suspect: Edit, change: FileChange, plan: Planner
+    edits: Sequence[Edit], doubtful: Sequence[Edit], change: FileChange, plan: Planner
 ) -> tuple[Sequence[Edit], Plan] | None:
-    """Return the edits and their plan, with the escapes of one undone.
+    """Return the edits and their plan, with the escapes undone that break the file.
 
-    None if that does not help.
+    One edit is unescaped if it is the only one that so makes the file parse, all of them if no
+    single one does.  None if neither helps, or several edits would.
     """
-    corrected = [_plain(edit) if edit is suspect else edit for edit in edits]
+    alone = [[edit] for edit in doubtful] if 1 < len(doubtful) <= _MOST_TRIED else []
+    good = [result for one in alone if (result := _parsing(edits, one, change, plan))]
+    if not good:
+        return _parsing(edits, doubtful, change, plan)
+    return good[0] if len(good) == 1 else None
+
+
+def _parsing(
+    edits: Sequence[Edit], suspects: Sequence[Edit], change: FileChange, plan: Planner
+) -> tuple[Sequence[Edit], Plan] | None:
+    """Return the edits and their plan, with some unescaped, where the file so parses."""
+    corrected = [_plain(edit) if edit in suspects else edit for edit in edits]
     planned = plan(corrected)
     after = next((other for other in planned.changes if other.path == change.path), None)
     if planned.refused or after is None or unparsable(after):
         return None
-    outcomes = [replace(o, match=UNESCAPED) if o.id == suspect.id else o for o in planned.edits]
-    return corrected, replace(planned, edits=tuple(outcomes))
+    ids = {edit.id for edit in suspects}
+    outcomes = tuple(replace(o, match=UNESCAPED) if o.id in ids else o for o in planned.edits)
+    return corrected, replace(planned, edits=outcomes)
 
 
 def _plain(edit: Edit) -> Edit:

@@ -118,6 +118,12 @@ def test_only_the_edit_that_breaks_the_file_is_unescaped() -> None:
     assert unescaped(LOST, kept) == unescaped(kept, LOST) == result
 
 
+def test_all_are_unescaped_if_no_single_one_makes_the_file_parse() -> None:
+    other = ReplaceText("    return 2\n", '    y = \\"two\\"\\n    return y\\n')
+    result = MADE.replace("    return 2\n", '    y = "two"\n    return y\n')
+    assert unescaped(LOST, other) == result
+
+
 # ---------------------------------------------------------------- whole files, written or deleted
 
 
