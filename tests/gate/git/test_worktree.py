@@ -12,8 +12,10 @@ import pytest
 from patchq.core.model.values import FileChange
 from patchq.gate.errors import RepositoryFault
 from patchq.gate.git import refs
+from patchq.gate.git.branches import Branches, BranchMove
 from patchq.gate.git.branches.worktree import Follow, recover
 from patchq.gate.git.checkout import Checkout, checkouts
+from patchq.gate.git.files import LockFile
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
 from tests.helpers.dying import deaths, die_at
@@ -351,3 +353,26 @@ def test_recovery_keeps_what_the_person_wrote_since(path: Path, old: str, new: s
     assert (path / "swap/inner").read_text() == "now below\n"
     assert git("diff", "--name-only", cwd=path).split("\n") == ["README", "new/dir/n.py"]
     assert git("diff", "--name-only", "--cached", cwd=path) == ""
+
+
+def test_an_interrupt_once_the_branch_moved_is_left_to_recovery(
+    path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = LockFile.publish
+
+    def published(lock: LockFile, to: Path) -> None:
+        publish(lock, to)
+        if to.name == "main":
+            raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            Branches(Repository.open(path)).land([BranchMove("main", old, new, "m", WHO)])
+        os._exit(9)
+
+    monkeypatch.setattr(LockFile, "publish", published)
+    assert die_at(-1, interrupted)
+    recover(Repository.open(path))
+    assert git("rev-parse", "main", cwd=path) == new
+    assert git("status", "--porcelain", cwd=path) == ""
+    assert rest(path) == []

@@ -184,10 +184,10 @@ def _with_work_trees(repo: Repository, move: BranchMove, places: Sequence[Checko
         for follow in follows:
             follow.swap()
 
-    with ExitStack() as undo:
+    try:
         for checkout in places:
             if checkout.unseen:
-                return Moved(False)
+                return _undo(follows)
             follow = Follow(
                 checkout,
                 move.old,
@@ -197,8 +197,7 @@ def _with_work_trees(repo: Repository, move: BranchMove, places: Sequence[Checko
                 backup=move.backup,
             )
             if found := follow.prepare():
-                return Moved(False, unsure=found)
-            undo.callback(follow.rollback)
+                return _undo(follows, found)
             follows.append(follow)
         if follows:
             files.barrier(*(f.checkout.workdir for f in follows))
@@ -213,9 +212,18 @@ def _with_work_trees(repo: Repository, move: BranchMove, places: Sequence[Checko
             first=swap,
             cut=move.cut,
         )
-        if not moved:
-            return Moved(False)
-        undo.pop_all()
+    except (Fault, OSError):  # anything else may come once the ref is there: see `recover`
+        _undo(follows)
+        raise
+    if not moved:
+        return _undo(follows)
     for follow in follows:
         follow.commit()
     return Moved(True)
+
+
+def _undo(follows: Sequence[Follow], unsure: Collection[str] = ()) -> Moved:
+    with ExitStack() as stack:
+        for follow in follows:
+            stack.callback(follow.rollback)
+    return Moved(False, unsure=unsure)
