@@ -346,3 +346,28 @@ def nest(leaves: Mapping[str, Leaf | None]) -> Node:
         if leaf is not None or name not in node:
             node[name] = leaf
     return root
+
+
+def digest_of(changes: Iterable[FileChange]) -> str:
+    """Return the sha256 (hex) of changes.
+
+    It covers the paths, the blobs before, and the modes and blobs after.
+    """
+    sides: dict[str, tuple[str | None, Leaf | None]] = {}
+    for change in changes:
+        before = None if change.before is None else object_id(BLOB, change.before)
+        if change.renamed_from is not None:
+            sides[change.renamed_from], before = (before, None), None
+        after = change.after
+        leaf = None if after is None else (mode_of(change), object_id(BLOB, after))
+        sides[change.path] = before, leaf
+    return digest(sides)
+
+
+def digest(sides: Mapping[str, tuple[str | None, Leaf | None]]) -> str:
+    """Return the sha256 (hex) of what each path was and is."""
+    lines = (
+        f"{path}\0{was}\0{now and f'{now[0]:o} {now[1]}'}\n"
+        for path, (was, now) in sorted(sides.items())
+    )
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()

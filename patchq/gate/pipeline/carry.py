@@ -8,9 +8,8 @@ are in `docs/decisions/0004-moved-bases.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from hashlib import sha256
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
@@ -47,7 +46,7 @@ from patchq.core.text.lines import content, split_lines
 from patchq.core.text.quote import line_words
 from patchq.gate.git import merges, records
 from patchq.gate.git.merges import line_hunks
-from patchq.gate.git.objects import BLOB, Leaf, mode_of, object_id
+from patchq.gate.git.objects import digest, digest_of
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.lines import (
@@ -242,30 +241,6 @@ def _refuse_delivered(response: Response, resolved: Resolved) -> None:
         raise EndedEarly("duplicate", duplicate_of=commit)
 
 
-def digest_of(changes: Iterable[FileChange]) -> str:
-    """Return the sha256 (hex) of changes.
-
-    It covers the paths, the blobs before, and the modes and blobs after.
-    """
-    sides: dict[str, tuple[str | None, Leaf | None]] = {}
-    for change in changes:
-        before = None if change.before is None else object_id(BLOB, change.before)
-        if change.renamed_from is not None:
-            sides[change.renamed_from], before = (before, None), None
-        after = change.after
-        leaf = None if after is None else (mode_of(change), object_id(BLOB, after))
-        sides[change.path] = before, leaf
-    return _digest(sides)
-
-
-def _digest(sides: Mapping[str, tuple[str | None, Leaf | None]]) -> str:
-    lines = (
-        f"{path}\0{was}\0{now and f'{now[0]:o} {now[1]}'}\n"
-        for path, (was, now) in sorted(sides.items())
-    )
-    return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
-
-
 def delivery(repo: Repository, changes: Sequence[FileChange], base: str, tip: str) -> str | None:
     """Return the newest commit since the base that makes the same changes.
 
@@ -279,7 +254,7 @@ def delivery(repo: Repository, changes: Sequence[FileChange], base: str, tip: st
         made = repo.changes(parents[0], commit) if len(parents) == 1 else {}
         sides = {path: (was and was[1], now) for path, (was, now) in made.items()}
         if sides.keys() == {path for change in changes for path in change.paths} and (
-            _digest(sides) == wanted
+            digest(sides) == wanted
         ):
             return commit
     return None
@@ -323,8 +298,10 @@ def _carried(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> Pla
     for change in plan.changes:
         file, wrong = _File(change, placed, move), len(move.problems)
         result = file.carried()
+        is_there = result is None and len(move.problems) == wrong
+        made = {it.was.id for it in file.placed} if is_there else file.made_before
+        states |= dict.fromkeys(made, "already_applied")
         if result is None:
-            states |= dict.fromkeys((it.was.id for it in file.placed), "already_applied")
             continue
         changes.append(result)
         alone = report.get(result.path, result)  # what the edits do, taken for ones of the tip
@@ -368,13 +345,16 @@ class _File:
         self.source = change.renamed_from or change.path
         self.placed = [it for it in placed if it.was.path in (self.source, change.path)]
         self.base, self.tip = (move.repo.tree(commit) for commit in (move.base, move.tip))
+        self.made_before: set[str] = set()
+        """The edits that the tip has already, where it has not all of them."""
 
     def carried(self) -> FileChange | None:
         """Return the file's change on the tip; None where the tip has it, or nothing may."""
         change, move = self.change, self.move
         if change.before is None or change.renamed_from:
             if taken := self._taken():
-                self.refuse("was made", taken)
+                if not self._is_there():
+                    self.refuse("was made", taken)
                 return None
             if change.before is None:
                 return change
@@ -394,6 +374,8 @@ class _File:
         theirs, ours = line_hunks(before, now), line_hunks(before, change.after)
         text, touches = carry_lines(before, change.after, now, ours, theirs)
         move.beside |= any(touch.beside for touch in touches)
+        same = {touch.ours for touch in touches if touch.same}
+        self.made_before = self._editing(same) - self._editing({it[:2] for it in ours} - same)
         wrong = len(move.problems)
         self._check_touches(touches, now, theirs)
         if len(move.problems) == wrong:
@@ -411,6 +393,15 @@ class _File:
             if blocks and there != self.base.entry(name):  # else it goes, or is refused
                 return name
         return None
+
+    def _is_there(self) -> bool:
+        """Return True if the tip has the file that the batch makes."""
+        change, there = self.change, self.tip.entry(self.change.path)
+        if change.renamed_from or there is None:
+            return False
+        kind = "link" if change.link else "file"
+        same = (there.kind, there.executable) == (kind, change.executable)
+        return same and self.tip.read(change.path) == change.after
 
     def _check_touches(
         self, touches: Sequence[Touch], now: bytes, theirs: Sequence[LineHunk]
@@ -440,6 +431,9 @@ class _File:
             if quoted and quoted[0] - 1 <= lines[0] and lines[1] <= quoted[1]:
                 return it
         return self.placed[0] if len(self.placed) == 1 else None
+
+    def _editing(self, runs: Iterable[Lines]) -> set[str]:
+        return {it.was.id for run in runs if (it := self._at(run))}
 
     def _check_places(self, theirs: Sequence[LineHunk]) -> None:
         """Refuse each edit that resolves elsewhere on the tip."""

@@ -42,7 +42,7 @@ from patchq.core.resolve.levels import unescape
 from patchq.core.text.quote import HIDDEN
 from patchq.gate.errors import CannotSign, Fault, ObjectDamaged, disk_fault
 from patchq.gate.git.checkout import WorkTrees
-from patchq.gate.git.objects import Identity, parse_identity
+from patchq.gate.git.objects import Identity, digest_of, parse_identity
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.repository import State as FileState
 from patchq.gate.pipeline import carry, depends, history, judge
@@ -425,7 +425,7 @@ def commit(decision: Decision, response: Response, resolved: Resolved) -> Decisi
         id=response.id,
         source=response.claim.source,
         base=resolved.base.commit,
-        digest=carry.digest_of(resolved.on_base),
+        digest=digest_of(resolved.on_base),
         summary=parsed.summary,
         corrections=resolved.corrections,
     )

@@ -112,3 +112,38 @@ def test_two_good_changes_that_break_the_file_together_are_refused(repo: Path) -
     edit = block("a.py", "    2,\n    3,\n", "    2,\n    y=3,\n")
     told = give(repo, "r", f"---\nbase: {base}\n---\n{edit}", code=1)
     assert [p["code"] for p in told["problems"]] == ["result.syntax"]
+
+
+def states_of(report: dict[str, Any]) -> list[str]:
+    return [edit["state"] for edit in report["edits"]]
+
+
+def test_what_the_tip_has_already_is_told_edit_by_edit(repo: Path) -> None:
+    base = git("rev-parse", "trunk", cwd=repo)
+    nine = LINES.replace("line 9\n", "line IX\n")
+    commit_on_trunk(repo, {"a.txt": nine, "new.txt": "new\n"}, "Make some of it")
+    made = "new.txt\n<<<<<<< SEARCH\n=======\nnew\n>>>>>>> REPLACE\n"
+    edits = made + IX + block("a.txt", "line 20\n", "line XX\n")
+    sent = give(repo, "r", f"---\nbase: {base}\n---\n{edits}")
+    assert sent["state"] == "applied"
+    assert states_of(sent) == ["already_applied", "already_applied", "applied"]
+    after = git("show", "trunk:a.txt", cwd=repo) + "\n"
+    assert after == nine.replace("line 20\n", "line XX\n")
+
+
+@pytest.mark.parametrize("there", ["other\n", None], ids=["made otherwise", "deleted"])
+def test_what_is_refused_is_not_said_to_be_there(repo: Path, there: str | None) -> None:
+    base = git("rev-parse", "trunk", cwd=repo)
+    if there is None:
+        git("checkout", "-q", "trunk", cwd=repo)
+        git("rm", "-q", "a.txt", cwd=repo)
+        git("commit", "-q", "-m", "Delete it", cwd=repo)
+        git("checkout", "-q", "main", cwd=repo)
+        text = IX
+    else:
+        commit_on_trunk(repo, {"new.txt": there}, "Make it")
+        text = "new.txt\n<<<<<<< SEARCH\n=======\nnew\n>>>>>>> REPLACE\n"
+    two = text + block("a.txt", "line 20\n", "line XX\n")
+    sent = give(repo, "r", f"---\nbase: {base}\n---\n{two}", code=1)
+    assert [problem["code"] for problem in sent["problems"]] == ["conflict.base"]
+    assert "already_applied" not in states_of(sent)
