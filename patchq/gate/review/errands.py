@@ -32,6 +32,7 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from patchq.core.model.names import REQUEST
+from patchq.core.model.values import State
 from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import clip, visible
 from patchq.gate.errors import Fault, InDoubt, UsageError
@@ -399,6 +400,13 @@ class ErrandDone(Struct, frozen=True):
     verdicts: Sequence[Report] = ()
 
 
+# The state in which the batch is once a command on it is carried out.
+_ENDS: Mapping[str, State] = {
+    "accept": "accepted",
+    "discard": "discarded",
+    "revert": "reverted",
+    "supersede": "superseded",
+}
 _FAULT = ("code", "message", "hint", "exit_status", "retryable")
 
 
@@ -424,7 +432,7 @@ def carry_out(session: Session, words: Mapping[str, Any], *, again: bool) -> Map
         raise
     except Fault as fault:
         report = session.queue.load(errand.id)
-        if report is None or report.state == "proposed" or not again:
+        if not again or report is None or report.state != _ENDS.get(words["verb"]):
             return _refused(fault)
         decided = Decided(report)
     done: Mapping[str, Any] = to_builtins(ErrandDone(decided, verdicts))

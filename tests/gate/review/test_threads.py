@@ -8,6 +8,7 @@ from patchq.gate.errors import UsageError
 from patchq.gate.git import records
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
+from patchq.gate.review import errands
 from patchq.gate.review.decide import Discard
 from patchq.gate.review.errands import Discuss, TakeBack
 from tests.gate.review.test_send_back import Desk, change, desk
@@ -97,3 +98,14 @@ def test_a_discarded_proposal_is_proposed_again(desk: Desk) -> None:
     assert git("rev-parse", f"{report.commit}^", cwd=desk.repo) == main, "it followed its target"
     assert desk.session.repo.ref_target(records.DISCARDED + "x") is None
     assert git("rev-parse", "patchq/x", cwd=desk.repo).strip() == report.commit
+
+
+def test_a_repeated_command_that_was_refused_is_not_said_to_be_done(desk: Desk) -> None:
+    desk.feed(x=change(10))
+    accept = {"verb": "accept", "ids": ["x"]}
+    assert "decided" in errands.carry_out(desk.session, accept, again=False)
+    assert "decided" in errands.carry_out(desk.session, accept, again=True)
+    discuss = {"verb": "discuss", "comment": "c1", "text": "keep", "by": "Ann"}
+    send_back = {"verb": "send-back", "comments": [{"text": "no"}]}
+    for words in (discuss, send_back, {"verb": "discard"}, {"verb": "take-back"}):
+        assert "fault" in errands.carry_out(desk.session, {"id": "x", **words}, again=True), words
