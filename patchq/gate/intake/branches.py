@@ -203,7 +203,8 @@ class BranchIntake:
         except DiskFault:
             raise
         except Fault as fault:  # of this branch, or of the moment: it waits
-            self._note(session, name, replace(head, **_reason(fault)))
+            before = "" if head.tip == tip else head.tip  # a tip with a reason is not looked at
+            self._note(session, name, replace(head, tip=before, **_reason(fault)))
 
     def _hand_in(self, session: Session, name: str, tip: str, head: Head) -> None:
         repo, id = session.repo, batch_id(name)

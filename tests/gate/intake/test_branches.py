@@ -173,6 +173,10 @@ def test_a_response_that_a_crash_kept_from_the_inbox_is_made_again(repo: Path) -
     (head,) = json.loads(told).values()
     lost = {**head, "tip": tip, "source": "0" * 64, "file": "lost.md", "retries": "agent-x"}
     sql(root, "update meta set value = ? where key = 'heads'", json.dumps({"agent/x": lost}))
+    (there / "new.txt").write_text("not committed\n")
+    assert run(repo) == []
+    assert branches(repo)["agent/x"]["state"] == "waits"
+    (there / "new.txt").unlink()
     assert run(repo) == ["proposed agent-x-2"]
     assert waiting(repo) == ["agent-x-2"]
     # It was dropped, and the process died then.
