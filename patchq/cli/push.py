@@ -140,7 +140,8 @@ def push_options(options: Iterable[str]) -> tuple[dict[str, Any], float]:
 
     Raises `UsageError` for an option that is wrong.
     """
-    keys: dict[str, Any] = {"timeout": WAITS_SECONDS}
+    keys: dict[str, Any] = {}
+    ids: list[str] = []
     for option in options:
         name, _, value = option.partition("=")
         if name not in NAMES:
@@ -148,11 +149,15 @@ def push_options(options: Iterable[str]) -> tuple[dict[str, Any], float]:
             raise UsageError(f"there is no push option {name[:100]!r}", hint)
         if not value.strip():
             raise UsageError(f"the push option {name} has no value", f"say it as {name}=…")
-        keys[name.replace("-", "_")] = value
-    ids = keys.pop("depends_on", "").split(",")
-    keys["depends_on"] = [id.strip() for id in ids if id.strip()]
+        if name == "depends-on":
+            ids += (id.strip() for id in value.split(","))
+        elif name in keys:
+            raise UsageError(f"the push option {name} is given twice", "give it once")
+        else:
+            keys[name] = value
+    keys["depends_on"] = [id for id in ids if id]
     try:
-        return keys, convert(keys.pop("timeout"), _Timeout, strict=False)
+        return keys, convert(keys.pop("timeout", WAITS_SECONDS), _Timeout, strict=False)
     except ValidationError as error:
         raise UsageError(f"the push option timeout: {error}", "give seconds") from None
 

@@ -89,6 +89,7 @@ def test_what_is_wrong_is_said_at_the_door_and_leaves_nothing(repo: Path, tmp_pa
         ("apart", "main", (), "no commit in common"),
         ("many", "main", (), "holds more than 1000 commits"),
         ("good", "main", ("nonsense",), "there is no push option 'nonsense'"),
+        ("good", "main", ("id=a", "id=b"), "given twice"),
         ("good", "main", ("timeout=soon",), "the push option timeout: Expected `float`"),
     ]
     before = state(repo)
@@ -107,7 +108,8 @@ def test_what_is_wrong_is_said_at_the_door_and_leaves_nothing(repo: Path, tmp_pa
 
 def test_without_a_daemon_the_response_waits_and_names_what_was_said(repo: Path) -> None:
     commit = commit_files(repo, {"a.txt": LINES.replace("line 5\n", "five\n")}, "Write five")
-    options = ("id=mine", "agent=bob", "model=m-1", "message=As said: #1", "depends-on=x, y")
+    said = ("id=mine", "agent=bob", "model=m-1", "message=As said: #1")
+    options = (*said, "depends-on=x, y", "depends-on=z")
     data = talk((commit, "refs/for/main"), options=options)
     done = patchq("-q", "hooks", "receive", "aside", cwd=repo, stdin=data)
     assert done.out.endswith("0014ok refs/for/main0000")
@@ -115,13 +117,13 @@ def test_without_a_daemon_the_response_waits_and_names_what_was_said(repo: Path)
     assert "`patchq wait mine` waits on" in done.err
     (name,) = os.listdir(repo / ".patchq/inbox")
     text = (repo / ".patchq/inbox" / name).read_text()
-    assert 'depends_on: ["x", "y"]\n' in text
+    assert 'depends_on: ["x", "y", "z"]\n' in text
     git("update-ref", "-d", "refs/heads/work", cwd=repo)
     git("checkout", "-q", "-f", "main", cwd=repo)
     git("reflog", "expire", "--all", "--expire=now", cwd=repo)
     git("gc", "-q", "--prune=now", cwd=repo)
     assert tried("cat-file", "-e", commit, cwd=repo)[0] != 0
-    (repo / ".patchq/inbox" / name).write_text(text.replace('depends_on: ["x", "y"]\n', ""))
+    (repo / ".patchq/inbox" / name).write_text(text.replace('depends_on: ["x", "y", "z"]\n', ""))
     patchq("run", cwd=repo)
     told = report(repo / ".patchq", "mine")
     assert (told["agent"], told["model"], told["target"]) == ("bob", "m-1", "main")
