@@ -12,6 +12,7 @@ from typing import Any
 
 from patchq.gate.api.location import Location, write_file
 from patchq.gate.config import config_file
+from patchq.gate.errors import UsageError
 from patchq.gate.hooks import configured, install
 from patchq.gate.hooks.install import GATE as GATE
 from patchq.gate.hooks.install import HookFile
@@ -60,21 +61,22 @@ def switch_on(location: Location) -> bool | None:
 
 def wire(location: Location) -> list[HookFile]:
     """Put the hooks into git's own places; return those that were not there."""
+    settings = _recorded(location).get("settings", [])
     installed: list[HookFile] = []
     for place in _places(location):
         if install.install(place):
             installed.append(place)
     missing = install.to_set_up(location.repo.commondir)
     # Its being there says that this one is guarded.
-    _record(location, "settings", [*missing, *_recorded(location).get("settings", [])])
+    _record(location, "settings", [*missing, *settings])
     install.set_up(location.repo.commondir, missing)
     return installed
 
 
 def restore(location: Location) -> tuple[list[str], str | None]:
     """Take all of it away; return the restored files, and a note on what is left to do."""
-    restored = [str(place.file) for place in _places(location) if install.uninstall(place)]
     record, note = _recorded(location), None
+    restored = [str(place.file) for place in _places(location) if install.uninstall(place)]
     install.take_down(location.repo.commondir, record.get("settings", []))
     if "config" in record:
         name, before, after = record["config"]
@@ -96,8 +98,15 @@ def _places(location: Location) -> Iterator[HookFile]:
 
 
 def _recorded(location: Location) -> dict[str, Any]:
-    data = config_file.content(location.repo.commondir / RECORD)
-    return dict(json.loads(data)) if data else {}
+    path = location.repo.commondir / RECORD
+    data = config_file.content(path)
+    try:
+        return dict(json.loads(data)) if data else {}
+    except (ValueError, TypeError):
+        raise UsageError(
+            f"{path} cannot be read, and it alone knows what `install` changed",
+            "remove it, and take the gate out of the configuration by hand, if it has to go",
+        ) from None
 
 
 def _record(location: Location, key: str, value: object) -> None:

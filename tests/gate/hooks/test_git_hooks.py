@@ -70,6 +70,17 @@ def test_install_is_repeatable_and_uninstall_restores_everything(repo: Path) -> 
     assert patchq("hooks", "uninstall", cwd=repo).out == "nothing to restore\n"
 
 
+@pytest.mark.parametrize("verb", ["install", "uninstall"])
+def test_a_record_that_cannot_be_read_is_named(repo: Path, verb: str) -> None:
+    (repo / ".git/patchq-hooks.json").write_text("{broken")
+    before = snapshot(repo)
+    words = ["install", "--git"] if verb == "install" else [verb]
+    done = patchq("hooks", *words, cwd=repo, code=2)
+    assert "patchq-hooks.json cannot be read" in done.err
+    assert "remove it" in done.err
+    assert snapshot(repo) == before
+
+
 @pytest.mark.parametrize("code", [0, 3])
 def test_the_hook_that_was_there_runs_first_with_input_and_name(
     code: int, repo: Path, tmp_path: Path
