@@ -46,6 +46,7 @@ _BAD_NAME = re.compile(
 _VALUE = re.compile(rb"([0-9a-fA-F]{40})(?:\s|\Z)")
 _ENTRY = re.compile(rb"([0-9a-fA-F]{40}) (\S+)\n")
 _BLOCK = 4096
+_MOST_SHOWN = 200  # letters of a line
 _SYMBOLIC, _SEE = "ref:", "`patchq fsck` says what is wrong with it"
 
 
@@ -144,7 +145,11 @@ class PackedRefs:
         lines = [line for line in data.splitlines(keepends=True) if line[:1] not in b"#^"]
         entries = [_ENTRY.fullmatch(line) for line in lines]
         if None in entries:
-            raise RepositoryFault(f"{path} has a line that is no ref", "`patchq fsck` says which")
+            line = os.fsdecode(lines[entries.index(None)].strip())
+            raise RepositoryFault(
+                f"{path} has a line that is no ref: {line[:_MOST_SHOWN]!r}",
+                "correct the line, or remove it once you know which ref it was",
+            )
         self.values = {os.fsdecode(it[2]): it[1].decode().lower() for it in entries if it}
         self._names = sorted(self.values)
 

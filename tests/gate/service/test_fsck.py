@@ -230,3 +230,14 @@ def test_it_does_not_repair_beside_a_daemon(repo: Path) -> None:
         assert fsck(repo, code=0) == []
     finally:
         patchq("stop", cwd=repo)
+
+
+def test_a_line_of_packed_refs_that_is_no_ref_is_named(repo: Path) -> None:
+    git("pack-refs", "--all", cwd=repo)
+    with (repo / ".git/packed-refs").open("a") as packed:
+        packed.write("garbage line\n")
+    for words in ((), ("--repair",)):
+        (found,) = fsck(repo, *words, code=1)
+        assert found["kind"] == "ref.packed"
+        assert "'garbage line'" in found["message"]
+        assert "correct the line" in found["cure"]

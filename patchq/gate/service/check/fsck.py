@@ -98,7 +98,12 @@ def enter_history(session: Session) -> None:
 def _refs(session: Session) -> Iterator[Finding]:
     commondir = session.repo.commondir
     prefixes = (records.BRANCHES, records.OWN, "refs/notes/")
-    names = [name for prefix in prefixes for name in ref_names(commondir, prefix)]
+    try:
+        names = [name for prefix in prefixes for name in ref_names(commondir, prefix)]
+    except RepositoryFault as fault:
+        where = str(commondir / "packed-refs")
+        yield Finding("ref.packed", "todo", fault.message, fault.hint, where)
+        return
     for name in names:
         oid, why = _value(commondir, name)
         ours = not name.startswith("refs/notes/") or name == records.NOTES
