@@ -12,15 +12,19 @@ another site's page, and asks for a bearer token.
 from __future__ import annotations
 
 import hmac
+import json
 import logging
 import os
+import re
 import secrets
 import signal
 from argparse import Namespace
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, BinaryIO, cast
+from urllib.parse import unquote, urlsplit
 
 import anyio
 import mcp_types as types
@@ -53,9 +57,17 @@ again. `proposed` is a success: a person reviews it."""
 STATUS, REPORT, FORMAT = "patchq://status", "patchq://reports/", "patchq://formats/"
 _LOG = logging.getLogger("patchq")
 _LOOK_SECONDS = 0.1
+_ROOTS_SECONDS = 5.0
 _MOST_CALLS = 256
 _ENVELOPE_BYTES = 64 << 10
 _WRITES = ("submit", "withdraw")
+_ENDS_BYTES = 200
+_VALUE = rb'(-?\d{1,18}|"[\w.:-]{1,100}")'
+# A request's id at its start or its end, where SDKs write it.
+_ID = re.compile(
+    rb'\A\s*{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*%b\s*,|,\s*"id"\s*:\s*%b\s*}\s*\Z'
+    % (_VALUE, _VALUE)
+)
 
 
 def serve(args: Namespace) -> int:
@@ -63,7 +75,8 @@ def serve(args: Namespace) -> int:
     is_local = args.http is None  # a client shows no word of a server that ends
     door = SharedGate(args.options, lazy=is_local)
     args.opened.callback(door.close)
-    made = Server(Tools(door, args.agent), door, read_only=args.read_only)
+    placed = bool(args.directories) or not is_local
+    made = Server(Tools(door, args.agent), door, placed=placed, read_only=args.read_only)
     # The text of a response may be twice as long in JSON.
     most = 2 * door.response_bytes + _ENVELOPE_BYTES
     if not is_local:
@@ -84,20 +97,30 @@ async def _serve_stdio(made: Server, source: BinaryIO, most: int) -> None:
     """Serve one client, with the lines of `source` bounded, as the SDK reads any."""
 
     async def lines() -> AsyncIterator[str]:
-        is_rest = False
+        begin = end = b""  # of a line that is too long
         while part := await to_thread.run_sync(source.readline, most):
-            is_cut = not part.endswith(b"\n")
-            if not is_cut and not is_rest:
+            is_whole = part.endswith(b"\n") or len(part) < most
+            if is_whole and not begin:
                 yield part.decode("utf-8", "replace")
-            elif is_cut and not is_rest:
-                await write.send(SessionMessage(refusal))
-            is_rest = is_cut
+                continue
+            begin, end = begin or part[:_ENDS_BYTES], (end + part)[-_ENDS_BYTES:]
+            if is_whole:
+                await write.send(SessionMessage(_refusal(begin + end, most)))
+                begin = end = b""
 
-    why = f"the line is longer than {most} bytes, so it was not read; send less at once"
-    error = types.ErrorData(code=types.INVALID_REQUEST, message=why)
-    refusal = types.JSONRPCError(jsonrpc="2.0", id=None, error=error)
     async with stdio_server(cast("Any", lines())) as (read, write):
         await made.serve(read, write)
+
+
+def _refusal(ends: bytes, most: int) -> types.JSONRPCError:
+    """Return the answer to a line above the limit, of which the two ends are known."""
+    found = _ID.search(ends)
+    why = f"the line is longer than {most} bytes, so it was not read; send less at once"
+    return types.JSONRPCError(
+        jsonrpc="2.0",
+        id=json.loads(found[1] or found[2]) if found else None,
+        error=types.ErrorData(code=types.INVALID_REQUEST, message=why),
+    )
 
 
 TOKEN = "PATCHQ_MCP_TOKEN"
@@ -151,10 +174,12 @@ def _guarded(app: Any, token: str) -> Any:
 
 
 class Server(MCPServer):
-    """Server of the tools for the repository of `door`."""
+    """Server of the tools; with `placed` the repository is that of `door`."""
 
-    def __init__(self, queue: Tools, door: SharedGate, *, read_only: bool = False) -> None:
-        self.queue, self._door = queue, door
+    def __init__(
+        self, queue: Tools, door: SharedGate, *, placed: bool = True, read_only: bool = False
+    ) -> None:
+        self.queue, self._door, self._placed = queue, door, placed
         self._bus = InMemorySubscriptionBus()
         methods = (
             queue.submit, queue.check, queue.report, queue.status, queue.wait,
@@ -168,6 +193,7 @@ class Server(MCPServer):
             tools=[_tool(one) for one in methods if not (read_only and one.__name__ in _WRITES)],
             lifespan=self._running,
             subscriptions=self._bus,
+            middleware=[self._enter],
         )
         self._offer_texts()
 
@@ -214,6 +240,25 @@ class Server(MCPServer):
         except ToolError as error:
             fault = _fault(error, self._tool_manager.get_tool(name))
             return answers.result({}, answers.text_of(fault), refused=True)
+
+    async def _enter(self, ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Answer a request, in the repository of the client's roots, else of the directory."""
+        if not self._placed and ctx.method in ("tools/call", "resources/read", "prompts/get"):
+            roots = list[Path]()
+            wanted = types.ClientCapabilities(roots=types.RootsCapability())
+            if ctx.session.check_client_capability(wanted):
+                request = types.ListRootsRequest()
+                with anyio.move_on_after(_ROOTS_SECONDS), suppress(MCPError, ValidationError):
+                    found = await ctx.session.send_request(request, types.ListRootsResult)
+                    roots = [Path(unquote(urlsplit(str(one.uri)).path)) for one in found.roots]
+            named = f"none of the client's roots ({', '.join(map(str, roots))}) is in one"
+            missing = UsageError(
+                f"the server's directory {Path.cwd()} is in no git repository, and "
+                + (named if roots else "the client names no roots"),
+                "open a repository in the client",
+            )
+            self._placed = await to_thread.run_sync(self._door.enter, [*roots, Path.cwd()], missing)
+        return await call_next(ctx)
 
     @asynccontextmanager
     async def _running(self, _: object) -> AsyncIterator[dict[str, Any]]:

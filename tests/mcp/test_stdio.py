@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,11 +14,13 @@ from signal import SIGTERM
 from typing import Any
 
 import anyio
+import mcp_types as types
 import pytest
 from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.helpers.ending import MOST_SECONDS, running, until
-from tests.helpers.gitrepo import git
+from tests.helpers.gitrepo import git, make_repo
 from tests.mcp.clients import ERAS, edit, over_stdio, said
 
 
@@ -110,13 +113,25 @@ def test_a_signal_ends_it_and_what_was_submitted_is_not_lost(served: Path, versi
         assert server.wait(MOST_SECONDS) == -SIGTERM
 
 
-def test_a_line_that_is_too_long_is_refused_and_the_next_is_read(served: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "id"),
+    [
+        ('{"jsonrpc":"2.0","id":7,"method":"%s"}', 7),
+        ('{"params":"%s","jsonrpc":"2.0","id":"a-7"}', "a-7"),
+        ('{"params":{"id":7,"x":"%s","id":7},"method":"x"}', None),
+        ("%s", None),
+    ],
+    ids=["id first", "id last", "id of another", "no JSON"],
+)
+def test_a_line_that_is_too_long_is_refused_and_the_next_is_read(
+    served: Path, line: str, id: object
+) -> None:
     with _greeted(served) as server:
-        server.stdin.write("x" * 50_000_000 + "\n")
-        server.stdin.write(_line(id=1, method="ping"))
-        server.stdin.flush()
+        server.stdin.write(line % ("x" * 50_000_000) + "\n")
+        server.stdin.write(_line(id=1, method="ping").rstrip())  # the last has no line end
+        server.stdin.close()
         refusal, answer = (json.loads(server.stdout.readline()) for _ in range(2))
-        assert (refusal["error"]["code"], answer["id"]) == (-32600, 1)
+        assert (refusal["id"], refusal["error"]["code"], answer["id"]) == (id, -32600, 1)
         status = Path(f"/proc/{server.pid}/status").read_text()
         assert int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) < _PEAK_KB
 
@@ -132,11 +147,46 @@ def test_nothing_is_said_of_a_client_that_is_gone(served: Path) -> None:
         assert server.stderr.read() == ""
 
 
-def test_outside_of_a_repository_each_tool_tells_what_is_missing(tmp_path: Path) -> None:
-    async def use(client: Client) -> None:
-        for name, given in {"status": {}, "report": {"id": "x"}}.items():
-            answer = await client.call_tool(name, given)
-            assert answer.is_error
-            assert f"{tmp_path} is not in a git repository" in said(answer)
+def test_the_repository_is_that_of_the_clients_roots_else_of_the_directory(
+    tmp_path: Path,
+) -> None:
+    """Without either, the server starts all the same and each tool says what is missing."""
+    outside, repo = tmp_path / "outside", make_repo(tmp_path / "a repo", {"a.txt": "one\n"})
+    outside.mkdir()
+    git("init", "-q", str(tmp_path / "other"), cwd=tmp_path)
+    calls: dict[str, dict[str, Any]] = {
+        "status": {},
+        "report": {"id": "x"},
+        "how_to_answer": {"files": ["a.txt"]},
+    }
 
-    anyio.run(over_stdio, tmp_path, use)
+    async def ask(directory: Path, *roots: Path) -> list[tuple[bool, str]]:
+        async def named(context: Any) -> types.ListRootsResult:
+            return types.ListRootsResult(
+                roots=[types.Root.model_validate({"uri": root.as_uri()}) for root in roots]
+            )
+
+        server = StdioServerParameters(
+            command=sys.executable, args=["-m", "patchq", "mcp"], env={**os.environ}, cwd=directory
+        )
+        with Path(os.devnull).open("w") as nobody:
+            client = Client(
+                stdio_client(server, nobody),
+                mode="legacy",
+                list_roots_callback=named if roots else None,
+            )
+            async with client:
+                answers = [await client.call_tool(*call) for call in calls.items()]
+        return [(bool(answer.is_error), said(answer)) for answer in answers]
+
+    for roots, missing in (
+        ((), "the client names no roots"),
+        ((tmp_path,), f"none of the client's roots ({tmp_path}) is in one"),
+    ):
+        for refused, text in anyio.run(ask, outside, *roots):
+            assert refused
+            assert f"{outside} is in no git repository, and {missing}" in text
+    for directory, *named in ((repo,), (outside, tmp_path, repo), (tmp_path / "other", repo)):
+        *_, (refused, text) = anyio.run(ask, directory, *named)
+        assert not refused
+        assert "one\n" in text

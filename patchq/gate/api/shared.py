@@ -6,10 +6,12 @@ the lock, and releases it while waiting.  The next call sees changed rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import Lock
+
+from msgspec.structs import replace
 
 from patchq.gate.api import Gate
 from patchq.gate.api.location import Options
@@ -23,14 +25,32 @@ class SharedGate:
     def __init__(self, options: Options, *, lazy: bool = False) -> None:
         self._gate = Gate(options)
         self._lock = Lock()
+        self._missing: UsageError | None = None
         self.response_bytes = Limits().response_bytes
         with suppress(UsageError) if lazy else nullcontext(), self.gate() as gate:
             self.response_bytes = gate.context().config.limits.response_bytes
+
+    def enter(self, directories: Sequence[Path], missing: UsageError) -> bool:
+        """Go to the repository of the first directory that is in one; return True if any is.
+
+        Else each call raises `missing`.
+        """
+        for directory in directories:
+            gate = Gate(replace(self._gate.options, directory=directory))
+            with suppress(UsageError), self._lock:
+                _ = gate.location  # raises where there is none
+                self._gate.close()
+                self._gate, self._missing = gate, None
+                return True
+        self._missing = missing
+        return False
 
     @contextmanager
     def gate(self, *, targeted: bool = False, writes: bool = False) -> Iterator[Gate]:
         """Yield the gate with an open session, for one thread."""
         with self._lock:
+            if self._missing:
+                raise self._missing
             if not self._gate.is_current():
                 self._gate.close()
             try:
