@@ -15,11 +15,10 @@ from patchq.cli.output import Line, plain, put
 from patchq.core.text.quote import clip, visible
 from patchq.gate.api import words
 from patchq.gate.api.rows import ChangeRow, Pending
-from patchq.gate.api.stats import KINDS, edits
+from patchq.gate.api.stats import BY, DAY, KINDS, edits
 from patchq.gate.report import document
 from patchq.gate.report.document import printed
 from patchq.gate.report.page import to_markdown
-from patchq.gate.service.stats import PLACES
 
 # ---------------------------------------------------------------- show
 
@@ -44,9 +43,7 @@ ARGUMENTS: Table = {
             help="those behind the event with this id (0: all that are kept)",
         ),
     ),
-    "stats": (
-        Argument("--by", choices=tuple(PLACES), help="a row for each of these, in place of one"),
-    ),
+    "stats": (Argument("--by", choices=BY, help="a row for each of these, in place of one"),),
 }
 
 
@@ -163,7 +160,15 @@ def _notice_lost(args: Namespace, lost: bool, more: str = "") -> None:
 
 def stats(args: Namespace) -> int:
     rows = output.gate(args).stats(args.by)
-    return output.emit(args, {"by": args.by, "rows": rows}, *_sum_lines(rows, args.by))
+    lines = _day_lines(rows) if args.by == DAY else _sum_lines(rows, args.by)
+    return output.emit(args, {"by": args.by, "rows": rows}, *lines)
+
+
+def _day_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        yield f"{row['day']}  " + ", ".join(f"{kind} {n}" for kind, n in row["events"].items())
+    if not rows:
+        yield "nothing happened here yet"
 
 
 def _sum_lines(rows: list[dict[str, Any]], by: str | None) -> Iterator[str]:

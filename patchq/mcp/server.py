@@ -113,7 +113,7 @@ async def _serve_stdio(made: Server, source: BinaryIO, most: int) -> None:
 
 
 def _refusal(ends: bytes, most: int) -> types.JSONRPCError:
-    """Return the answer to a line above the limit, of which the two ends are known."""
+    """Return the answer to a line above the limit, given its ends."""
     found = _ID.search(ends)
     why = f"the line is longer than {most} bytes, so it was not read; send less at once"
     return types.JSONRPCError(
@@ -242,7 +242,10 @@ class Server(MCPServer):
             return answers.result({}, answers.text_of(fault), refused=True)
 
     async def _enter(self, ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Answer a request, in the repository of the client's roots, else of the directory."""
+        """Answer a request in the repository of the client's roots.
+
+        Without one, the repository is that of the working directory.
+        """
         if not self._placed and ctx.method in ("tools/call", "resources/read", "prompts/get"):
             roots = list[Path]()
             wanted = types.ClientCapabilities(roots=types.RootsCapability())

@@ -422,11 +422,16 @@ def test_004_failure_with_file_content(tmp_path: Path) -> None:
     assert "Send the whole response again" in told["retry"]["prompt"]
 
 
+SECRET = "    key = 'gh' + 'ignored'  # " + "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a\n"
+
+
 def test_004_mixed_results(tmp_path: Path) -> None:
     at = place(tmp_path, PAIR)
     told = give(at, "it", ONE + "\n" + block("b.py", "x = 9\n", "x = 2\n"), code=None)
     assert [one["state"] for one in told["edits"]] == ["ready", "failed"]
     assert "Good as they are, and to be repeated: `1`." in told["retry"]["prompt"]
+    secret = give(at, "secret", block("a.py", "    return 1\n", SECRET), code=None)
+    assert "Good as they are" not in secret["retry"]["prompt"]
     assert landed(at, "a.py") == ORIGINAL
 
 

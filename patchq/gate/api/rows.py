@@ -281,10 +281,12 @@ def identify(context: RepoContext, name: str) -> str:
             return named[0]
     known = {*context.queue.newest(), *history.ids(context.repo)}
     begun = sorted(one for one in known if one.startswith(id))
-    if len(begun) > 1 and id not in history.landed_commits(context):
+    if not begun or id in history.landed_commits(context):  # git knows it, and the queue is lost
+        return id
+    if len(begun) > 1:
         several = ", ".join(begun[:5]) + (", …" if len(begun) > 5 else "")
         raise UsageError(f"{len(begun)} changes begin with {id}", f"name one: {several}")
-    return begun[0] if len(begun) == 1 else id
+    return begun[0]
 
 
 def _is_here(context: RepoContext, id: str) -> bool:

@@ -229,7 +229,8 @@ def _what_to_send(report: Report, instructions: str, tip: str, foreseen: bool) -
         header.append(f"base: {report.base.commit}")
     elif tip and "conflict.base" in codes:
         header.append(f"base: {tip}")
-    good = [edit.id for edit in report.edits if edit.state == "ready"]
+    placed = all(problem.edit for problem in report.problems if problem.severity == "error")
+    good = [edit.id for edit in report.edits if edit.state == "ready" and placed]
     return retry.what_to_send(instructions, good, header)
 
 

@@ -184,7 +184,7 @@ def obstacles(decision: Decision, again: str) -> tuple[Problem, ...]:
         hint = None if decision.choice.dry_run else f"`patchq discard {decision.id}`"
         return (Problem("match.identical", message, hint),)
     if decision.errors:
-        return errors_of(decision)
+        return tuple(_for_a_person(decision, problem) for problem in errors_of(decision))
     waits = [one for one in decision.problems if one.code in _IN_THE_WAY]
     stops = list[Problem]()
     for problem in waits or decision.problems[-1:]:
@@ -193,6 +193,15 @@ def obstacles(decision: Decision, again: str) -> tuple[Problem, ...]:
             hint = f"finish or abort that, then {again}"
         stops.append(replace(problem, severity="error", hint=hint))
     return tuple(stops)
+
+
+def _for_a_person(decision: Decision, problem: Problem) -> Problem:
+    """Return the problem with commands for a person, where the target has moved."""
+    if problem.code != "conflict.base" or decision.choice.dry_run:
+        return problem
+    id = decision.id
+    cure = f"`patchq retry {id}` decides on its response anew, `patchq discard {id}` ends it; or "
+    return replace(problem, hint=f"{cure}its agent is to {problem.hint}")
 
 
 def refusal_of(member: Member) -> tuple[Problem, ...]:

@@ -140,6 +140,7 @@ def test_of_two_that_collide_the_later_is_left_out(repo: Path, order: tuple[str,
     patchq("run", cwd=repo)
     done = patchq("accept", order[0], "p1", order[1], cwd=repo, code=1)
     assert f"{order[1]}: conflict.base: " in done.err
+    assert f"`patchq retry {order[1]}` decides on its response anew" in done.err
     assert f"(change {order[0]})" in done.err
     states = {id: report(repo / ".patchq", id)["state"] for id in (*order, "p1")}
     assert states == {order[0]: "accepted", order[1]: "proposed", "p1": "accepted"}

@@ -32,7 +32,6 @@ TELLS = (
     "**To do:** Nothing to send: a person decides on it.",
     "---\nretries: fix-42\n---",
     "```\nAnswer with one block.\n```",
-    "Good as they are, and to be repeated: `1`.",
 )
 
 
@@ -45,8 +44,15 @@ def test_a_refused_page_tells_a_model_what_to_do() -> None:
 
 def test_the_base_is_asked_back_unless_it_is_the_problem() -> None:
     asked = f"base: {'ba5e' * 10}\n---"
-    assert asked in to_markdown(to_json(replace(REFUSED, problems=(MISSED,))))
-    assert asked not in to_markdown(to_json(replace(REFUSED, problems=(MISSED, COLLIDES))))
+    one, both = (
+        to_markdown(to_json(replace(REFUSED, problems=all)))
+        for all in ((MISSED,), (MISSED, COLLIDES))
+    )
+    assert asked in one
+    assert asked not in both
+    good = "Good as they are, and to be repeated: `1`."
+    assert good in one
+    assert good not in both, "nobody knows which edit the second one is about"
 
 
 def test_a_failed_hooks_output_is_shown() -> None:

@@ -145,3 +145,12 @@ def test_notes_of_people_and_of_git_are_kept(repo: Path) -> None:
     git("notes", "--ref=patchq", "append", "-m", "Ada: a pity", commit, cwd=repo)
     lose_the_queue(repo)
     assert log(repo)["x"]["state"] == "reverted"
+
+
+def test_an_id_is_its_own_change_and_no_beginning(repo: Path) -> None:
+    batch(repo, "login", "a.txt")
+    commit_files(repo, {".patchq.yaml": CONFIG.format("review")})
+    batch(repo, "login-two", "b.txt")
+    lose_the_queue(repo)
+    assert patchq("show", "login", cwd=repo).out.startswith("# `login`: applied\n")
+    assert "login is over" in patchq("accept", "login", cwd=repo, code=2).err
