@@ -353,6 +353,8 @@ class LockFile:
             except (FileExistsError, FileNotFoundError):
                 continue
             except OSError as error:
+                if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
+                    raise
                 raise DiskFault(
                     f"cannot make the hard link {lock}: {error.strerror}",
                     "patchq needs a file system with hard links for the git directory",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import re
 import subprocess
 import sys
@@ -205,6 +207,21 @@ def test_a_full_disk_is_a_disk_fault(path: Path, repo: Repository, old: str, new
 
 
 # ---------------------------------------------------------------- locks
+
+
+@pytest.mark.parametrize(("number", "file_system"), [(errno.EPERM, True), (errno.ENOSPC, False)])
+def test_a_file_system_is_blamed_only_for_links_that_it_lacks(
+    path: Path, old: str, new: str, repo: Repository, monkeypatch: pytest.MonkeyPatch,
+    number: int, file_system: bool,
+) -> None:  # fmt: skip
+    def link(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", link)
+    with pytest.raises(DiskFault) as fault:
+        move(repo, old, new)
+    assert os.strerror(number) in fault.value.message
+    assert ("with hard links" in f"{fault.value.hint}") == file_system
 
 
 def test_g03_a_foreign_lock_that_stays_is_told_and_kept(
