@@ -22,7 +22,6 @@ from weakref import WeakValueDictionary, finalize
 
 from patchq.gate.errors import Busy, DiskFault, Fault, UsageError
 from patchq.gate.git import files
-from patchq.gate.queue import spool
 from patchq.gate.queue.database import VERSION, Database, Row, Taken, tables
 
 # `LOCKS` has a locked byte for each session, and a new time after each event.
@@ -95,11 +94,20 @@ class Store(Database):
             self._checkpointed = changes
             self.all("pragma wal_checkpoint(passive)")
 
-    @spool.disk_faults
     def backup(self, file: Path) -> None:
         """Write a copy of the store, as one file that was not there."""
-        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        self.all("vacuum into :file", file=str(file))
+        cure = "name a file in a place that can be written and has room"
+        try:
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise UsageError(f"{file} cannot be written: {error.strerror}", cure) from None
+        try:
+            self.all("vacuum into :file", file=str(file))
+        except Fault:
+            file.unlink(missing_ok=True)
+            if shortage := files.shortage(file.parent):
+                raise UsageError(f"{file} cannot be written: {shortage}", cure) from None
+            raise
 
     def problems(self) -> list[str]:
         """Return what is wrong with the file's structure."""

@@ -165,3 +165,10 @@ def test_values_are_bounded_and_the_latest_stay(tmp_path: Path) -> None:
 
 def test_no_two_lists_share_a_name() -> None:
     assert len({digest(), digest(""), digest("", ""), digest("a", "bc"), digest("ab", "c")}) == 5
+
+
+def test_backup_that_fails_leaves_no_file(root: Path, tmp_path: Path) -> None:
+    kept = store.opened(root)
+    with kept.transaction(), pytest.raises(DiskFault):  # in which SQLite copies nothing
+        kept.backup(tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()

@@ -89,6 +89,8 @@ def test_locked_store_waits_and_then_says_so(repo: Path) -> None:
 def test_backup_can_be_put_back(repo: Path, tmp_path: Path) -> None:
     patchq("backup", str(tmp_path / "copy"), cwd=repo)
     assert "is there already" in patchq("backup", str(tmp_path / "copy"), cwd=repo, code=2).err
+    told = patchq("backup", str(tmp_path / "nowhere/copy"), cwd=repo, code=2).err
+    assert f"{tmp_path}/nowhere/copy cannot be written: No such file" in told
     remove(repo)
     shutil.copy(tmp_path / "copy", repo / ".patchq/store.db")
     assert states(repo) == GOOD
