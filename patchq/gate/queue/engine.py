@@ -101,11 +101,8 @@ class StoreQueue(QueueEngine):
 
     @spool.disk_faults
     def claim(self, limit: int) -> list[Claim]:
-        claims, scanned, self._scanned = list[Claim](), self._scanned, False
-        for name in islice(self.inbox.complete(), limit):
-            token = spool.new_token()
-            if self._incoming.move(name, self.outbox.active, spool.entry_name(token, name)):
-                claims.append(self._read_entry(token, name))
+        scanned, self._scanned = self._scanned, False
+        claims = list(islice(self._moved(), limit))
         if claims:
             with self.together():
                 for claim in claims:
@@ -114,6 +111,13 @@ class StoreQueue(QueueEngine):
             self.store.checkpoint(store.CHANGES_IDLE)
         self._scanned = scanned
         return claims
+
+    def _moved(self) -> Iterator[Claim]:
+        """Yield the complete entries that could be moved to active/."""
+        for name in self.inbox.complete():
+            token = spool.new_token()
+            if self._incoming.move(name, self.outbox.active, spool.entry_name(token, name)):
+                yield self._read_entry(token, name)
 
     def _read_entry(self, token: str, name: str) -> Claim:
         active, place = self.outbox.active, spool.entry_name(token, name)

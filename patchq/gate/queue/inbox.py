@@ -50,7 +50,7 @@ _ASKED_SECONDS = 0.05  # for as long as a process that only asks may hold it
 IGNORED_SUFFIXES = (".tmp", ".part", "~")
 # Names that one scan keeps, the oldest ones; the next scan finds those behind them.
 SCAN_ENTRIES = 20_000
-_STEM_BYTES, _SUFFIX_BYTES = 180, 40
+_STEM_BYTES, _SUFFIX_BYTES = 160, 40  # with a token between them a name has 255 bytes at most
 _FREE_NAMES = 10  # of so many responses under one name the ids are counted
 _COPY_TRIES = 5
 _COPY_PAUSE_SECONDS = 0.05

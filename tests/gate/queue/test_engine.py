@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from patchq.gate.errors import DiskFault, QueueLocked
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.inbox import lock_owner
-from patchq.gate.queue.spool import create
+from patchq.gate.queue.spool import Folder, create
 from tests.helpers.claims import finish
 from tests.helpers.ending import line_of, running
 
@@ -64,12 +65,29 @@ def test_what_is_not_for_the_queue_stays(root: Path, queue: StoreQueue, name: st
     assert path.read_bytes() == b"text"
 
 
-@pytest.mark.parametrize("name", [".hidden.md", "x.tmp", "a/b.md", "x" * 300 + ".md", ""])
+LONG = "x" * 300 + "." + "y" * 39
+
+
+@pytest.mark.parametrize("name", [".hidden.md", "x.tmp", "a/b.md", "x" * 300 + ".md", LONG, ""])
 def test_whatever_is_submitted_is_looked_at(root: Path, queue: StoreQueue, name: str) -> None:
     names = {queue.submit(b"%d" % number, name) for number in range(12)}
     assert len(names) == 12
     assert len(queue.claim(20)) == 12
     assert os.listdir(root / "inbox") == []
+
+
+def test_an_entry_that_cannot_be_moved_keeps_none_from_its_turn(
+    root: Path, queue: StoreQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for age, name in enumerate(("c.md", "b.md", "a.md")):
+        os.utime(drop(root, name), (1_000_000_000 - age,) * 2)
+    move = Folder.move
+
+    def moved(folder: Folder, name: str, *to: Any) -> bool:
+        return name != "a.md" and move(folder, name, *to)
+
+    monkeypatch.setattr(Folder, "move", moved)
+    assert [claim.source.name for claim in queue.claim(1)] == ["b.md"]
 
 
 # ------------------------------------------------------------------ complete, or not
