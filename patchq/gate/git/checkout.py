@@ -21,7 +21,7 @@ import stat
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pygit2
 from msgspec import Struct
@@ -127,6 +127,15 @@ def _belongs(workdir: Path, gitdir: Path) -> bool:
 
 def _writable(directory: Path) -> bool:
     return os.access(directory, os.W_OK | os.X_OK)
+
+
+def unwritable(checkout: Checkout, paths: Iterable[str]) -> str:
+    """Return the first directory above the paths that cannot be written, or "".
+
+    A part may be mounted read-only, or belong to another user."""
+    above = {parent for path in paths for parent in PurePath(path).parents}
+    there = (checkout.workdir / directory for directory in sorted(above))
+    return next((str(at) for at in there if at.is_dir() and not _writable(at)), "")
 
 
 def busy(repo: Repository, branch: str) -> str | None:

@@ -23,7 +23,7 @@ from patchq.core.text import unified
 from patchq.core.text.languages import SOURCE, suffix
 from patchq.core.text.quote import visible
 from patchq.gate.config.schema import Limits
-from patchq.gate.git.checkout import Checkout, dirty
+from patchq.gate.git.checkout import Checkout, dirty, unwritable
 from patchq.gate.git.objects import BLOB, SUBMODULE, Leaf, mode_of, object_id
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.progress import Decision
@@ -86,17 +86,20 @@ def choose_mode(
     return replace(decision, state=state, follows=follows)
 
 
-def cannot_follow(checkout: Checkout, then: str) -> Problem | None:
-    """Return a warning if a work tree cannot follow a change.
+def cannot_follow(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | None:
+    """Return a warning if a work tree cannot follow a change of the paths.
 
     `then` is what to do after the cure.
     """
-    if not checkout.unseen:
+    why = checkout.unseen
+    if not why and (where := unwritable(checkout, paths)):
+        why = f"{where} cannot be written"
+    if not why:
         return None
     return Problem(
         "worktree.unseen",
         f"the work tree {checkout.workdir} has {checkout.branch} checked out and would be left "
-        f"behind: {checkout.unseen}",
+        f"behind: {why}",
         f"{checkout.cure}; then {then}",
         severity="warning",
     )
@@ -122,7 +125,7 @@ def _left_behind(
     That includes a file in the way there, unless it is as `wanted`; None: do not look.
     """
     then = HAND_IN if decision.choice.dry_run else f"`patchq accept {decision.id}`"
-    if problem := cannot_follow(checkout, then):
+    if problem := cannot_follow(checkout, paths, then):
         yield problem
         return
     # It is where the branch is, not where that will be once those before it have landed.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, codes, drop, patchq, report, work
-from tests.helpers.gitrepo import git, make_repo, operators_file, tip, write_config
+from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, tip, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -103,3 +103,21 @@ def test_a_file_that_cannot_be_replaced_holds_its_batch(repo: Path) -> None:
     patchq("run", cwd=repo)
     assert report(repo / ".patchq", "x")["state"] == "applied"
     assert git("status", "--porcelain", cwd=linked) == ""
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="needs mount namespaces")
+def test_a_change_below_a_folder_that_cannot_be_written_is_proposed(repo: Path) -> None:
+    sub = repo.parent / "linked/sub"
+    commit_files(sub.parent, {"sub/c.txt": "c\n"})
+    write_config(repo, "version: 1\ntarget: main\nmode: auto\n")
+    drop(repo / ".patchq", {"x.md": block("sub/c.txt", "c\n", "C\n"), "y.md": EDIT})
+    mount = f"mount --bind '{sub}' '{sub}' && mount -o remount,ro,bind '{sub}'"
+    alone = ("unshare", "-r", "-m", "sh", "-c")
+    if subprocess.run([*alone, mount], capture_output=True, timeout=60).returncode:
+        pytest.skip("no mount can be made here")
+    run = f"'{sys.executable}' -m patchq -C '{repo}' run"
+    subprocess.run([*alone, f"{mount} && exec {run}"], check=True, timeout=120)
+    left, good = report(repo / ".patchq", "x"), report(repo / ".patchq", "y")
+    assert (left["state"], codes(left)) == ("proposed", [("worktree.unseen", "warning")])
+    assert f"{sub} cannot be written" in left["problems"][0]["message"]
+    assert good["state"] == "applied"
