@@ -211,7 +211,13 @@ def _shown(session: Session, tree: Tree, file: RequestedFile, *, there: bool = F
     else:
         data, _ = existing(tree, path, session.rules)
         check_text(path, data, session.rules)
-        text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+        try:
+            text = data.decode("utf-8-sig").replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            message = f"{path} is not UTF-8 (byte {error.start})"
+            raise EditRefused(
+                ErrorProblem("file.encoding", message, "leave this file out", path=path)
+            ) from None
     return ShownFile(path, text, file.line)
 
 

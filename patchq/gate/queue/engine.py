@@ -339,8 +339,8 @@ class StoreQueue(QueueEngine):
 
     @spool.disk_faults
     def sync(self, *places: Path) -> None:
+        written, self._written = self._written, []  # what is written from now on is not flushed
         files.barrier(*places, self.root)
-        written, self._written = self._written, []
         if rows := [{"number": number} for number in written if number not in self._changed]:
             self.store.each(
                 "update responses set shown = 1,"

@@ -185,7 +185,8 @@ def _cut(text: str, limit: int) -> str:
     if len(data) <= limit:
         return text
     kept = data[: max(0, limit - len(_MARK.encode()))].decode("utf-8", "ignore")
-    return (kept.rpartition(" ")[0] or kept).rstrip() + _MARK
+    end = max(kept.rfind(edge) for edge in "\n ")
+    return (kept[:end] if end > len(kept) // 2 else kept).rstrip() + _MARK
 
 
 # ---------------------------------------------------------------- the sender

@@ -22,7 +22,13 @@ from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
 PATIENCE = 120.0
 SMALL = "def greet(name):\n    return 'hello ' + name\n"
 LARGE = "".join(f"def f{n}():\n    return {n}\n\n\n" for n in range(200))
-FILES = {"a.py": SMALL, "big.py": LARGE, ".env": "SECRET=1\n", "tests/test_a.py": "import a\n"}
+FILES: dict[str, bytes | str] = {
+    "a.py": SMALL,
+    "latin.txt": b"gr\xfcn\n",
+    "big.py": LARGE,
+    ".env": "SECRET=1\n",
+    "tests/test_a.py": "import a\n",
+}
 WHOLE = "```python:a.py\ndef greet(name):\n    return f'hello {name}'\n```\n"
 DIFF = """\
 FILE: a.py
@@ -148,6 +154,7 @@ def test_without_a_model_nothing_is_sent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
+        ("files: [latin.txt]\ntask: x\n", "file.encoding"),
         ("files: [a.py]\n", "frontmatter.value"),
         ("files: [a.py]\ntask: x\nbase: feed\n", "frontmatter.base"),
         ("files: [.env]\ntask: x\n", "path.denied"),

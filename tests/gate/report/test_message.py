@@ -89,9 +89,10 @@ def test_the_subject_is_what_says_the_most(text: str, expected: str) -> None:
 
 
 def test_a_message_has_at_most_16_kib_and_keeps_its_trailers() -> None:
-    text = message(Header(message="M\n\n" + "long\n" * 10_000), prose="p" * 9999)
-    assert MAX_BYTES - 10 < len(text.encode()) <= MAX_BYTES
-    assert parsed_by_git(text) == OURS
+    for long in ("long\n" * 10_000, "a " + "長" * 10_000):
+        text = message(Header(message="M\n\n" + long), prose="p" * 9999)
+        assert MAX_BYTES - 10 < len(text.encode()) <= MAX_BYTES
+        assert parsed_by_git(text) == OURS
 
 
 FORGED = [
