@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import Literal
 from weakref import WeakKeyDictionary
 
@@ -69,6 +70,12 @@ class Change:
     kind: Literal["waits", "worktree", "branch"] = "waits"
     on: str | None = None
     known_spans: dict[str, list[Lines]] = field(default_factory=dict)
+
+    @cached_property
+    def reach(self) -> set[str]:
+        """The paths at which it may overlap others, with folders of new files."""
+        made = (PurePosixPath(path) for path, (before, _) in self.changes.items() if before is None)
+        return {*self.changes, *(str(top) for path in made for top in path.parents[:-1])}
 
     def spans(self, repo: Repository, path: str) -> list[Lines]:
         """Return the changed lines of a file that it edits, in the text before."""
@@ -161,14 +168,14 @@ class Board(dict[str, Change]):
 
     def add(self, change: Change) -> None:
         self[change.id] = change
-        for path in change.changes:
+        for path in change.reach:
             self._at[change.target, path].add(change.id)
         if change.on is not None:
             self._on[change.on].add(change.id)
 
     def remove(self, id: str) -> None:
         change = self.pop(id)
-        for path in change.changes:
+        for path in change.reach:
             self._at[change.target, path].discard(id)
             if not self._at[change.target, path]:
                 del self._at[change.target, path]
@@ -180,9 +187,7 @@ class Board(dict[str, Change]):
 
         Not those of its own stack, which land before or after it, and never instead of it.
         """
-        near = {id for path in own.changes for id in self._at.get((own.target, path), ())} - {
-            own.id
-        }
+        near = {id for path in own.reach for id in self._at.get((own.target, path), ())} - {own.id}
         return near - self._below(own) - self.above({own.id}) if near else near
 
     def _below(self, own: Change) -> set[str]:
@@ -241,6 +246,16 @@ def meeting(repo: Repository, one: Change, other: Change) -> Iterator[tuple[Plac
             for span, there in theirs:
                 if ours[0] <= there[1] and there[0] <= ours[1]:
                     yield (path, ours), (path, span)
+    yield from _file_and_folder(one, other)
+    yield from ((ours, theirs) for theirs, ours in _file_and_folder(other, one))
+
+
+def _file_and_folder(one: Change, other: Change) -> Iterator[tuple[Place, Place]]:
+    """Yield each file of the one where the other makes a folder."""
+    for path in sorted(one.changes.keys() & (other.reach - other.changes.keys())):
+        if one.changes[path][1] is not None:
+            below = next(new for new in sorted(other.changes) if new.startswith(f"{path}/"))
+            yield (path, None), (below, None)
 
 
 def _carried(repo: Repository, batch: Change, path: str, to: Change) -> list[tuple[Lines, Lines]]:

@@ -72,6 +72,7 @@ COLLISIONS = {
     "edit and deletion": (change(5, 5), DELETE, WHOLE, WHOLE),
     "two creations": (MAKE, block("new/x.txt", "", "other\n"), *[("new/x.txt", None)] * 2),
     "rename and edit": (RENAME, change(15, 15), WHOLE, WHOLE),
+    "file and folder": (block("new", "", "made\n"), MAKE, ("new", None), ("new/x.txt", None)),
 }
 
 
