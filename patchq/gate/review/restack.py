@@ -261,7 +261,7 @@ def _step(report: CommittedReport, session: Session) -> _Step | None:
             same = before == ((decision.tip,), decision.tree)
             commit = branch if same else decision.commit
             updated = _made_again(report, decision, commit)
-        elif decision and decision.state == "held" and not decision.problems[-1].conflicts_with:
+        elif decision and decision.state == "held" and not _lost(decision):
             return None  # a work tree rebases the target, which moves again soon; or no signature
         elif decision:
             stays = _stays(report, footing, decision)
@@ -400,6 +400,11 @@ def _log(step: _Step) -> str:
 _MOVED = "target.moved"
 
 
+def _lost(decision: Decision) -> Problem | None:
+    """Return the problem of a change that has lost its place."""
+    return next((p for p in decision.problems if p.code == "depends.failed"), None)
+
+
 def _knows(report: Report, footing: Stack) -> bool:
     start = _since(report, footing)
     return any(p.code == _MOVED and p.message.startswith(start) for p in report.problems)
@@ -420,7 +425,7 @@ def _stays(report: Report, footing: Stack, decision: Decision) -> Problem:
     id, start = report.id, _since(report, footing)
     error = Problem("match.identical", "nothing is left to land")
     if decision.state != "duplicate":
-        error = errors_of(decision)[0]
+        error = _lost(decision) or errors_of(decision)[0]
     hint = f"`patchq retry {id}` decides on its response anew, `patchq discard {id}` ends it"
     if footing.commit:
         hint += f"; or send it again with `retries: {id}` and `base: {footing.commit[:12]}`"

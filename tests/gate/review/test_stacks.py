@@ -102,6 +102,21 @@ def test_what_stands_on_a_discarded_one_says_so_and_does_not_land(two: Path) -> 
     assert "five" not in (two / "a.txt").read_text()
 
 
+def test_the_reason_is_what_is_gone_below_not_another_warning(repo: Path) -> None:
+    send(repo, "a", says("line 5", "five"))
+    send(repo, "b", block("b.txt", "line 5\n", "five\n"))
+    before = tip(repo, "patchq/b")
+    patchq("accept", "a", cwd=repo)
+    send(repo, "x", says("five", "FIVE"), "a", "b", more="author: Ann <ann@example.org>\n")
+    stands(repo, "x", "b")
+    elsewhere = repo.parent / "elsewhere"
+    git("worktree", "add", "-q", str(elsewhere), "patchq/b", cwd=repo)
+    git("reset", "-q", "--hard", before, cwd=elsewhere)
+    patchq("run", cwd=repo)
+    (problem,) = moved(repo, "x")
+    assert "b is not on top of it yet" in problem["message"]
+
+
 # ---------------------------------------------------------------- what does not stack
 
 
