@@ -20,7 +20,8 @@ def save(name, text):
     with open(path, "w") as file:
         file.write(text)
 """
-FILE = f"import os\n\n\n{LOAD}\n\n{SAVE}"
+ALIKE = "send(alpha, beta, gamma, delta, one)\n"
+FILE = f"import os\n\n\n{LOAD}\n\n{SAVE}\n\n{ALIKE}{ALIKE.replace('one', 'two')}"
 QUOTE = LOAD.replace("mode", "how", 1)
 
 
@@ -36,6 +37,7 @@ REFUSED: dict[str, tuple[str, str, int | None]] = {
     "not whole lines": (LOAD[4:], QUOTE, None),
     "several places": ("    path = os.path.join(ROOT, name)\n", QUOTE, None),
     "another place": (SAVE, QUOTE, None),
+    "no nearer than another place": (ALIKE, ALIKE.replace("one", "three"), None),
     "another than the refusal names": (LOAD, QUOTE, 12),
     "much more than the quote": (FILE[FILE.index("def load") :], QUOTE, None),
     "another name, its body alike": (LOAD, LOAD.replace("def load", "def read"), None),
