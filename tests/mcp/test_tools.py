@@ -20,7 +20,7 @@ from patchq.gate.api.shared import SharedGate
 from patchq.gate.api.submitting import FileEdit, response
 from patchq.mcp.server import INSTRUCTIONS, Server
 from patchq.mcp.tools import Tools
-from tests.helpers.command import block, patchq, work
+from tests.helpers.command import block, fresh, patchq, work
 from tests.helpers.gitrepo import git, make_repo
 from tests.mcp.clients import ERAS, NEVER, edit, said, shown
 
@@ -96,7 +96,8 @@ def test_read_only_offers_what_changes_nothing(door: SharedGate) -> None:
 
 def test_http_is_for_this_machine(repo: Path) -> None:
     for address in ("0.0.0.0:80", "::", "example.org", "-1", "65536", ""):
-        done = patchq("mcp", f"--http={address}", cwd=repo, code=2)
+        # By itself: the SDK has the process log, and the shared one serves other tests.
+        done = fresh("mcp", f"--http={address}", cwd=repo, code=2)
         assert "expected a port" in done.err
         assert "proxy that authenticates" in done.err
 
