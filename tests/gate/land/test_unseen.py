@@ -82,17 +82,22 @@ def test_accept_refuses_until_it_can_be_seen(repo: Path) -> None:
     assert (linked / "a.txt").read_text() == "one\n2\nthree\n"
 
 
+def run_behind(mount: str, repo: Path) -> None:
+    """Run patchq in a namespace of its own, in which the command has mounted something."""
+    alone = ("unshare", "-r", "-m", "sh", "-c")
+    if subprocess.run([*alone, mount], capture_output=True, timeout=60).returncode:
+        pytest.skip("no mount can be made here")
+    run = f"'{sys.executable}' -m patchq -C '{repo}' run"
+    subprocess.run([*alone, f"{mount} && exec {run}"], check=True, timeout=120)
+
+
 @pytest.mark.skipif(not shutil.which("unshare"), reason="needs mount namespaces")
 def test_a_file_that_cannot_be_replaced_holds_its_batch(repo: Path) -> None:
     linked = repo.parent / "linked"
     write_config(repo, "version: 1\ntarget: main\nmode: auto\n")
     drop(repo / ".patchq", {"x.md": EDIT, "y.md": block("b.txt", "b\n", "B\n")})
     mount = f"mount --bind '{linked}/a.txt' '{linked}/a.txt'"
-    alone = ("unshare", "-r", "-m", "sh", "-c")
-    if subprocess.run([*alone, mount], capture_output=True, timeout=60).returncode:
-        pytest.skip("no mount can be made here")
-    run = f"'{sys.executable}' -m patchq -C '{repo}' run"
-    subprocess.run([*alone, f"{mount} && exec {run}"], check=True, timeout=120)
+    run_behind(mount, repo)
     stuck, good = report(repo / ".patchq", "x"), report(repo / ".patchq", "y")
     assert (stuck["state"], codes(stuck)) == ("held", [("worktree.unseen", "warning")])
     assert str(linked) in stuck["problems"][0]["message"] + stuck["problems"][0]["hint"]
@@ -112,11 +117,7 @@ def test_a_change_below_a_folder_that_cannot_be_written_is_proposed(repo: Path) 
     write_config(repo, "version: 1\ntarget: main\nmode: auto\n")
     drop(repo / ".patchq", {"x.md": block("sub/c.txt", "c\n", "C\n"), "y.md": EDIT})
     mount = f"mount --bind '{sub}' '{sub}' && mount -o remount,ro,bind '{sub}'"
-    alone = ("unshare", "-r", "-m", "sh", "-c")
-    if subprocess.run([*alone, mount], capture_output=True, timeout=60).returncode:
-        pytest.skip("no mount can be made here")
-    run = f"'{sys.executable}' -m patchq -C '{repo}' run"
-    subprocess.run([*alone, f"{mount} && exec {run}"], check=True, timeout=120)
+    run_behind(mount, repo)
     left, good = report(repo / ".patchq", "x"), report(repo / ".patchq", "y")
     assert (left["state"], codes(left)) == ("proposed", [("worktree.unseen", "warning")])
     assert f"{sub} cannot be written" in left["problems"][0]["message"]
