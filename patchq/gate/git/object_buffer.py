@@ -191,5 +191,10 @@ def _publish(file: Path, place: Path) -> None:
 
 
 def _drop(own: LockFile) -> None:
-    shutil.rmtree(own.beside(".d"), ignore_errors=True)
-    own.free()
+    scratch = own.beside(".d")
+    shutil.rmtree(scratch, ignore_errors=True)
+    if scratch.exists():
+        own.unlock()
+        os.close(own.fd)  # the own file stays: by it the next start finds the directory
+    else:
+        own.free()
