@@ -21,8 +21,17 @@ from patchq.gate.api.rows import ChangeRow, seconds
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, TimeIsUp, UsageError
 from patchq.gate.report.schema import Report
-from patchq.gate.review.decide import Decided
-from patchq.gate.review.errands import MAX_REVIEW, DraftComment, read_comments
+from patchq.gate.review.accept import Accept
+from patchq.gate.review.decide import Decided, Discard
+from patchq.gate.review.errands import (
+    MAX_REVIEW,
+    DraftComment,
+    Errand,
+    SendBack,
+    TakeBack,
+    read_comments,
+)
+from patchq.gate.review.revert import Revert
 
 # ---------------------------------------------------------------- several
 
@@ -94,6 +103,14 @@ def decide_each(args: Namespace, ids: list[str], one: Callable[[str], int]) -> i
     return worst
 
 
+def _decide_each(
+    args: Namespace, gate: Gate, ids: list[str], errand: Callable[[str], Errand]
+) -> int:
+    return decide_each(
+        args, ids, lambda id: print_decision(args, gate.decide(errand(id)), len(ids))
+    )
+
+
 def only_one(args: Namespace, *flags: str) -> None:
     """Raise `UsageError` for edit flags if several changes may be meant."""
     given = [flag for flag in flags if getattr(args, flag)]
@@ -162,21 +179,21 @@ def accept(args: Namespace) -> int:
     gate = output.gate(args)
     ids = chosen(args, gate)
     if args.undo:
-        return decide_each(args, ids, lambda id: print_decision(args, gate.undo(id), len(ids)))
+        return _decide_each(args, gate, ids, TakeBack)
     leaves = args.no_wait or args.timeout is not None
     trains = {train[-1]: train for train in gate.by_target(ids)}
 
     def land(last: str) -> int:
         progress = Progress(args)
-        decided = gate.accept(
-            trains[last],
-            args.only,
-            args.without or (),
+        errand = Accept(
+            tuple(trains[last]),
+            None if args.only is None else tuple(sorted(args.only)),
+            tuple(sorted(args.without or ())),
             stack=args.stack,
             fail_fast=args.fail_fast,
             wait=not leaves,
-            watch=progress.say,
         )
+        decided = gate.decide(errand, progress.say)
         every = (*decided.others, decided)
         code = max(print_decision(args, one, max(len(ids), len(every))) for one in every)
         if waiting := [id for id in trains[last] if id not in {one.report.id for one in every}]:
@@ -274,9 +291,7 @@ def _beside(decided: Decided) -> Iterator[str]:
 
 def discard(args: Namespace) -> int:
     gate = output.gate(args)
-    ids = chosen(args, gate)
-    why = args.message
-    return decide_each(args, ids, lambda id: print_decision(args, gate.discard(id, why), len(ids)))
+    return _decide_each(args, gate, chosen(args, gate), lambda id: Discard(id, args.message))
 
 
 # ---------------------------------------------------------------- retry
@@ -299,7 +314,10 @@ def retry(args: Namespace) -> int:
 
 def revert(args: Namespace) -> int:
     verdicts = output.Verdicts(args)
-    decided = output.gate(args).revert(args.id, verdicts)
+    gate = output.gate(args)
+    decided = gate.decide(Revert(gate.identify(args.id)))
+    for verdict in decided.verdicts:
+        verdicts(verdict)
     if decided.problems or decided.report.state == "reverted":
         return print_decision(args, decided)
     return verdicts.exit_code
@@ -318,7 +336,7 @@ def send_back(args: Namespace) -> int:
 
     def send(id: str) -> int:
         there = sync.comments(gate, id) if sync else ()
-        report = gate.send_back(id, (*comments, *there)).report
+        report = gate.decide(SendBack(id, (*comments, *there))).report
         count = len(report.review.comments) if report.review else 0
         to = f"  to {report.agent}" if report.agent else ""
         text = f"sent back  {id}{to}  {count} comment{'' if count == 1 else 's'}"

@@ -21,6 +21,7 @@ from patchq.gate.api import Gate
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import CRASHED, Fault, UsageError, fault_of
 from patchq.gate.review.decide import Decided
+from patchq.gate.review.errands import can_take_back
 from patchq.page import decisions, diff, live, views
 from patchq.page.decisions import DraftPlace, Form
 from patchq.page.diff import VIEWED
@@ -156,7 +157,7 @@ async def _form(request: Request) -> Form:
 
 
 def _undoable(gate: Gate, deed: str, ids: Sequence[str]) -> list[str]:
-    return [id for id in ids if deed != "take-back" and gate.can_undo(id)]
+    return [id for id in ids if deed != "take-back" and can_take_back(gate.report(id))]
 
 
 def _done(deed: str, ids: Sequence[str], where: str, undo: Sequence[str] = ()) -> Response:

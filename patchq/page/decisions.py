@@ -14,8 +14,15 @@ from starlette.datastructures import ImmutableMultiDict
 from patchq.core.model.values import Problem
 from patchq.gate.api import Gate
 from patchq.gate.errors import Fault, UsageError
-from patchq.gate.review.decide import Decided
-from patchq.gate.review.errands import DraftComment, read_comments
+from patchq.gate.review.accept import Accept
+from patchq.gate.review.decide import Decided, Discard
+from patchq.gate.review.errands import (
+    Discuss,
+    DraftComment,
+    SendBack,
+    TakeBack,
+    read_comments,
+)
 
 Form = ImmutableMultiDict[str, str]
 _OF_COMMENTS = ("path", "side", "from", "line", "words")
@@ -52,9 +59,9 @@ def problem(error: Fault, about: str = "") -> Problem:
 
 
 def _accept(gate: Gate, id: str, form: Form) -> Decided:
-    only = _edits(form) if "chosen" in form else None
+    only = tuple(sorted(_edits(form))) if "chosen" in form else None
     # The commit that was looked at has those of its stack for its history.
-    return gate.accept([id], only, stack="stack" in form, seen={id: _seen(form)})
+    return gate.decide(Accept((id,), only, stack="stack" in form, seen={id: _seen(form)}))
 
 
 def _choose(gate: Gate, id: str, form: Form) -> Decided:
@@ -62,7 +69,7 @@ def _choose(gate: Gate, id: str, form: Form) -> Decided:
 
 
 def _discard(gate: Gate, id: str, form: Form) -> Decided:
-    return gate.discard(id, form.get("why") or None, _seen(form))
+    return gate.decide(Discard(id, form.get("why") or None, _seen(form)))
 
 
 def _send_back(gate: Gate, id: str, form: Form) -> Decided:
@@ -72,7 +79,8 @@ def _send_back(gate: Gate, id: str, form: Form) -> Decided:
     ]
     try:
         comments = [place.comment(words) for place, words in placed]
-        return gate.send_back(id, [*read_comments(general.encode()), *comments], _seen(form))
+        every = (*read_comments(general.encode()), *comments)
+        return gate.decide(SendBack(id, every, seen=_seen(form)))
     except Fault:
         for place, words in [(WHOLE, general), *placed]:
             keep_draft(gate, id, place, words)
@@ -81,7 +89,7 @@ def _send_back(gate: Gate, id: str, form: Form) -> Decided:
 
 def _discuss(gate: Gate, id: str, form: Form) -> Decided:
     comment, resolves = form.get("comment", ""), "resolves" in form
-    decided = gate.discuss(id, comment, form.get("reply", ""), resolves=resolves)
+    decided = gate.decide(Discuss(id, comment, form.get("reply", ""), resolves=resolves))
     keep_draft(gate, id, DraftPlace(thread=comment), "")
     return decided
 
@@ -89,7 +97,7 @@ def _discuss(gate: Gate, id: str, form: Form) -> Decided:
 def _take_back(gate: Gate, ids: Sequence[str], seen: Mapping[str, str], why: str) -> Decided:
     (id,) = ids
     before = gate.report(id).review
-    decided = gate.undo(id)
+    decided = gate.decide(TakeBack(id))
     review = decided.report.review
     left = {one.id for one in review.comments} if review else set()
     drafts: dict[DraftPlace, list[str]] = {}
@@ -112,10 +120,12 @@ DEEDS: Mapping[str, Callable[[Gate, str, Form], Decided]] = {
     "send-back": _send_back,
 }
 _EACH: Mapping[str, Callable[[Gate, Sequence[str], Mapping[str, str], str], Decided]] = {
-    "accept": lambda gate, ids, seen, why: gate.accept(ids, seen={id: seen[id] for id in ids}),
-    "discard": lambda gate, ids, seen, why: gate.discard(ids[0], why or None, seen[ids[0]]),
-    "send-back": lambda gate, ids, seen, why: gate.send_back(
-        ids[0], [DraftComment(why)], seen[ids[0]]
+    "accept": lambda gate, ids, seen, why: gate.decide(
+        Accept(tuple(ids), seen={id: seen[id] for id in ids})
+    ),
+    "discard": lambda gate, ids, seen, why: gate.decide(Discard(ids[0], why or None, seen[ids[0]])),
+    "send-back": lambda gate, ids, seen, why: gate.decide(
+        SendBack(ids[0], (DraftComment(why),), seen=seen[ids[0]])
     ),
     "take-back": _take_back,
 }

@@ -48,13 +48,14 @@ class Compared:
 
     def __init__(self, gate: Gate, report: Report, since: str) -> None:
         self.gate, self.report, self.url = gate, report, f"/batch/{report.id}"
-        self.rounds = gate.rounds(report)
+        context = gate.context()
+        self.rounds = rows.rounds(context, report)
         self.since = int(since) if since.isdecimal() and 0 < int(since) <= len(self.rounds) else 0
         if self.since:
-            self.found = gate.since(report, self.rounds[self.since - 1])
+            self.found = rows.since(context, report, self.rounds[self.since - 1])
             self.report = _without_base(report)
         else:
-            self.found = gate.compare(report)
+            self.found = rows.compare(context, report)
         self.changes = self.found.changes if self.found else ()
         self.seen = gate.marks(VIEWED).of()
         self.drafts = decisions.drafts_of(gate, report.id)

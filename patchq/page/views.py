@@ -15,6 +15,7 @@ from patchq.gate.api.stats import BY, DAY
 from patchq.gate.errors import UsageError
 from patchq.gate.report.page import to_markdown
 from patchq.gate.review.decide import Decided
+from patchq.gate.review.rows import compare
 from patchq.page.decisions import WHOLE, Form
 from patchq.page.diff import Compared, FileDiff, Span, viewed_key
 from patchq.page.shown import Shown
@@ -274,7 +275,7 @@ def _looked(shown: Compared) -> dict[str, int]:
         one.path for one in shown.changes if one.path in known and viewed_key(one) not in shown.seen
     }
     for number, earlier in enumerate(shown.rounds, 1) if wanted else ():
-        compared = shown.gate.compare(earlier)
+        compared = compare(shown.gate.context(), earlier)
         for change in compared.changes if compared else ():
             if change.path in wanted and viewed_key(change) in shown.seen:
                 found[change.path] = number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -24,16 +24,15 @@ from patchq.gate.queue.inbox import Owner, lock_owner
 from patchq.gate.queue.shelf import Events, Marks
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.review import pull_requests
-from patchq.gate.review.rows import Comparison, compare, rounds, since
 
 if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.api.deciding import Ask
     from patchq.gate.api.status import Status
     from patchq.gate.land.worker import Tell
-    from patchq.gate.report.schema import CommittedReport, Report
+    from patchq.gate.report.schema import Report
     from patchq.gate.review.accept import Watch
     from patchq.gate.review.decide import Decided
-    from patchq.gate.review.errands import DraftComment, Errand
+    from patchq.gate.review.errands import Errand
     from patchq.gate.service.check import Finding
     from patchq.gate.service.daemon import Daemon
     from patchq.llm.prompts import Task
@@ -98,21 +97,6 @@ class Gate(OpenedQueue):
         queue = location.home / config.queue.path
         place = doctor.Place(location.repo, location.home, queue, config, target)
         return [*found, *doctor.findings(place)]
-
-    def compare(self, report: Report) -> Comparison | None:
-        """Return the files of a change before and after; None where its commit is gone."""
-        return compare(self.context(), report)
-
-    def rounds(self, report: Report) -> list[CommittedReport]:
-        """Return the proposals that a change answers, the first of them first."""
-        return rounds(self.context(), report)
-
-    def since(self, report: Report, earlier: CommittedReport) -> Comparison | None:
-        """Return the differences between a change and an earlier round of it.
-
-        What its target changed in between is left out.
-        """
-        return since(self.context(), report, earlier)
 
     def stack(self, report: Report) -> tuple[str, ...]:
         """Return the proposals below one, the nearest first."""
@@ -349,42 +333,17 @@ class Gate(OpenedQueue):
         """Return the id that a name means: an id, a branch, a commit or a unique beginning."""
         return rows.identify(self.context(), name)
 
-    def decide(self, errand: Errand, tell: Tell = lambda report: None) -> Decided:
-        """Carry out a person's decision; `tell` gets the verdicts on changes made for it."""
-        from patchq.gate.api import deciding
+    def decide(self, errand: Errand, watch: Watch | None = None) -> Decided:
+        """Carry out a person's decision; `watch` sees each run of a train's hooks.
 
-        return deciding.decide(self.session(targeted=False), errand, tell)
-
-    def accept(
-        self,
-        ids: Iterable[str],
-        only: Iterable[str] | None = None,
-        without: Iterable[str] = (),
-        *,
-        stack: bool = False,
-        seen: Mapping[str, str] = {},
-        fail_fast: bool = False,
-        wait: bool | None = None,
-        watch: Watch | None = None,
-    ) -> Decided:
-        """Accept proposals, or some edits of one; one that is not at its commit in `seen` stays.
-
-        They land at once with `wait`, else by a train of another process; by itself it waits
-        where no hook is a process.  `watch` sees each run of the hooks.
+        What is accepted, and not waited for, lands in another process.
         """
         from patchq.gate.api import deciding
-        from patchq.gate.review.accept import Accept
 
         session = self.session(targeted=False)
-        cluster = session.config.has_cluster
-        wait = cluster or not session.hooks.parallel if wait is None else wait
-        chosen = None if only is None else tuple(sorted(only))
-        edits = chosen, tuple(sorted(without))
-        errand = Accept(tuple(ids), *edits, stack, dict(seen), fail_fast, wait)
-        if watch and wait and not cluster:
-            return errand.carry_out(session, watch=watch)
-        decided = self.decide(errand)
-        if not wait and not cluster:
+        decided, config = deciding.decide(session, errand, watch), session.config
+        boarded = any(one.report.boarded for one in (decided, *decided.others))
+        if boarded and not (config.has_cluster or config.merges_there):
             deciding.start_train(self.options)
         return decided
 
@@ -400,45 +359,11 @@ class Gate(OpenedQueue):
 
         return accept.resume(self.session(targeted=False), watch)
 
-    def discard(self, id: str, why: str | None = None, seen: str | None = None) -> Decided:
-        """Take a change away that waits or is held."""
-        from patchq.gate.review.decide import Discard
-
-        return self.decide(Discard(id, why, seen))
-
-    def send_back(
-        self, id: str, comments: Iterable[DraftComment], seen: str | None = None
-    ) -> Decided:
-        """Ask the agent of a proposal for changes."""
-        from patchq.gate.review.errands import SendBack
-
-        author = self.session(targeted=False).identity().name
-        return self.decide(SendBack(id, tuple(comments), author, seen))
-
-    def discuss(self, id: str, comment: str, text: str = "", *, resolves: bool = False) -> Decided:
-        """Resolve the thread of a comment, or reply to it."""
-        from patchq.gate.review.errands import Discuss
-
-        author = self.session(targeted=False).identity().name
-        return self.decide(Discuss(id, comment, text, author, resolves))
-
     def reconcile(self) -> list[Report]:
         """Put down what was merged or rebased by hand; return the reports that changed."""
         from patchq.gate.land import reports
 
         return reports.reconcile(self.session(targeted=False, writes=False))
-
-    def undo(self, id: str) -> Decided:
-        """Take the last decision on a change back: an acceptance, a request, a discard."""
-        from patchq.gate.review.errands import TakeBack
-
-        return self.decide(TakeBack(id))
-
-    def can_undo(self, id: str) -> bool:
-        """Return True if the last decision on a change can be taken back now."""
-        from patchq.gate.review import errands
-
-        return errands.can_take_back(self.report(id))
 
     def retry(
         self,
@@ -452,9 +377,3 @@ class Gate(OpenedQueue):
 
         session = self.session(targeted=False)
         return deciding.apply(session, *decide.another_try(session, id, frozenset(without)), tell)
-
-    def revert(self, id: str, tell: Tell) -> Decided:
-        """Take back a change that landed, by a change of its own."""
-        from patchq.gate.review.revert import Revert
-
-        return self.decide(Revert(self.identify(id)), tell)

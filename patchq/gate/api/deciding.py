@@ -32,6 +32,7 @@ from patchq.gate.queue.inbox import lock_owner
 from patchq.gate.report.schema import Report
 from patchq.gate.report.secrecy import batch_id
 from patchq.gate.review import errands, restack
+from patchq.gate.review.accept import Accept, Watch, unwatched
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Errand
 from patchq.gate.service import cluster
@@ -183,15 +184,17 @@ def _handed_over(session: Session, data: bytes, name: str, choice: Choice | None
 # ---------------------------------------------------------------- changes
 
 
-def decide(session: Session, errand: Errand, tell: Tell = lambda report: None) -> Decided:
+def decide(session: Session, errand: Errand, watch: Watch | None = None) -> Decided:
     """Return the outcome of a decision.
 
-    In a cluster it is made by the worker that serves the branch.  `tell` gets the verdicts on
-    changes made for it.  Raises what kept it from being done, and in a cluster `errors.Busy` where
-    no worker serves the branch.
+    In a cluster it is made by the worker that serves the branch; else `watch` sees each run of a
+    train's hooks.  Raises what kept it from being done, and in a cluster `errors.Busy` where no
+    worker serves the branch.
     """
     if not session.config.has_cluster:
-        return errand.carry_out(session, tell)
+        if isinstance(errand, Accept):
+            return errand.carry_out(session, watch or unwatched)
+        return errand.carry_out(session)
     from patchq.gate.queue.postgres import database as far
 
     report, feeder = session.queue.load(errand.id), cluster.feeder_name(session.queue_root)
@@ -199,15 +202,12 @@ def decide(session: Session, errand: Errand, tell: Tell = lambda report: None) -
         lane = report.target or session.target if report else server.value(_LANE_OF, id=errand.id)
         if lane is None:
             raise history.unknown(session, errand.id)
-        words = {**to_builtins(errand), "feeder": feeder}
-        answer = far.ask(server, lane, words, cluster.SOON_SECONDS)
+        own = {"by": session.identity().name, "feeder": feeder}
+        answer = far.ask(server, lane, own | to_builtins(errand), cluster.SOON_SECONDS)
         if lock_owner(session.queue_root) is not None:
             # Else what is looked at next is shown as it was before this.
             far.follow(server, feeder, _FOLLOWS_SECONDS)
-    done = errands.answered(answer)
-    for verdict in done.verdicts:
-        tell(verdict)
-    return done.decided
+    return errands.answered(answer)
 
 
 def start_train(options: Options) -> None:

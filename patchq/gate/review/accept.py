@@ -24,7 +24,7 @@ from patchq.core.model.values import EditOutcome, Problem
 from patchq.gate.errors import Fault
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
-from patchq.gate.land import landing, presubmit, reports, running, worker
+from patchq.gate.land import landing, presubmit, reports, running
 from patchq.gate.land.presubmit import Search, Trial
 from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.context import flush
@@ -62,12 +62,13 @@ Watch = Callable[[str, int, Trial], None]
 def unwatched(target: str, size: int, trial: Trial) -> None: ...
 
 
-class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
+class Accept(Struct, frozen=True, omit_defaults=True, tag_field="verb", tag="accept"):
     """Have proposals of one target board, and land their train.
 
     `only` and `without` choose edits of a single proposal.  `stack` takes what it is on top of
-    along.  Without `wait` the train is not waited for.  `seen` has the commits of their branches
-    that the person has looked at; `by` is who accepts, by default the repository's identity.
+    along.  Without `wait` the train is not waited for, and by default not where a hook is a
+    process.  `seen` has the commits of their branches that the person has looked at; one that is
+    at another stays.  `by` is who accepts, by default the repository's identity.
     """
 
     ids: tuple[str, ...]
@@ -76,20 +77,18 @@ class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
     stack: bool = False
     seen: dict[str, str] = {}
     fail_fast: bool = False
-    wait: bool = True
-    by: str | None = None
+    wait: bool | None = None
+    by: str = ""
 
     @property
     def id(self) -> str:
         return self.ids[-1]
 
-    def carry_out(
-        self,
-        session: Session,
-        tell: worker.Tell = lambda report: None,
-        watch: Watch = unwatched,
-    ) -> Decided:
-        """Return what became of the last one, with the `others` beside it."""
+    def carry_out(self, session: Session, watch: Watch = unwatched) -> Decided:
+        """Return what became of the last one, with the `others` beside it.
+
+        `watch` sees each run of the hooks.
+        """
         decide.refresh(session)
         last = decide.proposal(session, self.id) if self.stack else None
         branch = session.branches.tip(records.branch(self.id))
@@ -102,7 +101,8 @@ class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
             return Decided(last, (Problem("review.changes", message),))
         order = list(dict.fromkeys((*reversed(below.ids), *lower_first(session, self.ids))))
         boards, done = self._board(session, order)
-        waits = self.wait or session.serves  # in a cluster the command outlives its worker
+        waits = not session.hooks.parallel if self.wait is None else self.wait
+        waits = waits or session.serves  # in a cluster the command outlives its worker
         if session.config.merges_there or not waits:
             done |= {
                 id: Decided(session.queue.load(id) or one.report) for id, one in boards.items()

@@ -35,6 +35,8 @@ class Decided(Struct, frozen=True):
     """The edits that a choice leaves out without naming them, each with the one that it needs."""
     others: tuple[Decided, ...] = ()
     """The outcomes of those that were decided on with it, in their order."""
+    verdicts: tuple[Report, ...] = ()
+    """The reports on changes that were made for it."""
 
 
 def branch_of(session: Session, id: str) -> str:
@@ -69,7 +71,7 @@ class Discard(Struct, frozen=True, tag_field="verb", tag="discard"):
     why: str | None = None
     seen: str | None = None
 
-    def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:
+    def carry_out(self, session: Session) -> Decided:
         refresh(session)
         id, reason = self.id, reports.in_words(self.why)
         ended = partial(document.with_state, state="discarded", reason=reason)

@@ -39,7 +39,7 @@ from patchq.gate.errors import Fault, InDoubt, UsageError
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.objects import is_regular
-from patchq.gate.land import reports, worker
+from patchq.gate.land import reports
 from patchq.gate.pipeline import comments, notes
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, secrecy
@@ -110,8 +110,8 @@ def read_comments(data: bytes) -> Iterator[DraftComment]:
 # ---------------------------------------------------------------- deciding
 
 
-class SendBack(Struct, frozen=True, tag_field="verb", tag="send-back"):
-    """Ask for changes of a proposal; `by` is who asks.
+class SendBack(Struct, frozen=True, omit_defaults=True, tag_field="verb", tag="send-back"):
+    """Ask for changes of a proposal; `by` is who asks, by default the repository's identity.
 
     `seen` is the commit that was looked at, if it may have followed its target meanwhile.
     """
@@ -121,7 +121,7 @@ class SendBack(Struct, frozen=True, tag_field="verb", tag="send-back"):
     by: str = ""
     seen: str | None = None
 
-    def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:
+    def carry_out(self, session: Session) -> Decided:
         decide.refresh(session)
         id, report = self.id, decide.proposal(session, self.id)
         shown = self.seen or report.commit
@@ -141,19 +141,19 @@ class SendBack(Struct, frozen=True, tag_field="verb", tag="send-back"):
         return Decided(updated)
 
 
-class Discuss(Struct, frozen=True, tag_field="verb", tag="discuss"):
+class Discuss(Struct, frozen=True, omit_defaults=True, tag_field="verb", tag="discuss"):
     """Resolve the thread of a comment, or reply to it.
 
-    A reply opens it again; `by` is who does.
+    A reply opens it again; `by` is who does, by default the repository's identity.
     """
 
     id: str
     comment: str
-    text: str
-    by: str
+    text: str = ""
+    by: str = ""
     resolves: bool = False
 
-    def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:
+    def carry_out(self, session: Session) -> Decided:
         if len(self.text) > MAX_TEXT:
             message = f"the reply is longer than {MAX_TEXT} characters"
             raise UsageError(message, "say it in fewer words")
@@ -162,9 +162,10 @@ class Discuss(Struct, frozen=True, tag_field="verb", tag="discuss"):
         if not (self.resolves or self.text.strip()):
             raise UsageError("the reply is empty", "write what you want to say")
         decide.refresh(session)
-        return Decided(rewrite(session, self.id, self._discussed))
+        by = self.by or session.identity().name
+        return Decided(rewrite(session, self.id, lambda now: self._discussed(now, by)))
 
-    def _discussed(self, now: CommittedReport) -> ReviewEntry:
+    def _discussed(self, now: CommittedReport, by: str) -> ReviewEntry:
         review, text = now.review, self.text.strip()
         of = [one for one in review.comments if one.id == self.comment] if review else []
         if review is None or not of:
@@ -172,8 +173,8 @@ class Discuss(Struct, frozen=True, tag_field="verb", tag="discuss"):
             raise UsageError(message, f"see `patchq show {self.id}`")
         replies, state = of[0].replies, "resolved" if self.resolves else "open"
         # A worker that died before its answer carries the same out once more.
-        if text and (self.by, text) not in [(last.by, last.text) for last in replies[-1:]]:
-            reply = ReplyEntry(by=self.by, at=document.now(), text=text, commit=now.commit)
+        if text and (by, text) not in [(last.by, last.text) for last in replies[-1:]]:
+            reply = ReplyEntry(by=by, at=document.now(), text=text, commit=now.commit)
             replies = (*replies, reply)
         made = replace(of[0], state=state, replies=replies)
         return replace(review, comments=[made if one is of[0] else one for one in review.comments])
@@ -344,7 +345,7 @@ class TakeBack(Struct, frozen=True, tag_field="verb", tag="take-back"):
 
     id: str
 
-    def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:
+    def carry_out(self, session: Session) -> Decided:
         decide.refresh(session)
         report = session.queue.load(self.id)
         if report is not None and report.state == "discarded" and has_commit(report):
@@ -385,19 +386,12 @@ class Supersede(Struct, frozen=True, tag_field="verb", tag="supersede"):
     id: str
     by: str
 
-    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
+    def carry_out(self, session: Session) -> Decided:
         reports.supersede_one(self.id, self.by, session)
         return Decided(from_git.find(session, self.id)[0])
 
 
 Errand = Accept | TakeBack | Discuss | Discard | SendBack | Revert | Supersede
-
-
-class ErrandDone(Struct, frozen=True):
-    """The result of a command, with the verdicts on batches that it made."""
-
-    decided: Decided
-    verdicts: Sequence[Report] = ()
 
 
 # The state in which the batch is once a command on it is carried out.
@@ -425,9 +419,8 @@ def carry_out(session: Session, words: Mapping[str, Any], *, again: bool) -> Map
                 "install the same patchq on all machines, then say it again",
             )
         )
-    verdicts: list[Report] = []
     try:
-        decided = errand.carry_out(session, verdicts.append)
+        decided = errand.carry_out(session)
     except InDoubt:
         raise
     except Fault as fault:
@@ -435,19 +428,18 @@ def carry_out(session: Session, words: Mapping[str, Any], *, again: bool) -> Map
         if not again or report is None or report.state != _ENDS.get(words["verb"]):
             return _refused(fault)
         decided = Decided(report)
-    done: Mapping[str, Any] = to_builtins(ErrandDone(decided, verdicts))
-    return done
+    return {"decided": to_builtins(decided)}
 
 
 def _refused(fault: Fault) -> Mapping[str, Any]:
     return {"fault": {name: getattr(fault, name) for name in _FAULT}}
 
 
-def answered(answer: Mapping[str, Any]) -> ErrandDone:
-    """Return the result in the answer, or raise its fault."""
+def answered(answer: Mapping[str, Any]) -> Decided:
+    """Return the outcome in the answer, or raise its fault."""
     if words := answer.get("fault"):
         fault = Fault(words["message"], words["hint"])
         for name in _FAULT:
             setattr(fault, name, words[name])
         raise fault
-    return convert(answer, ErrandDone)
+    return convert(answer["decided"], Decided)

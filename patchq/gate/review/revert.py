@@ -35,13 +35,13 @@ _MOST = 10**6
 class Revert(Struct, frozen=True, tag_field="verb", tag="revert"):
     """Revert a change that landed.
 
-    `tell` gets the report on the change that does it.  The outcome is the first change as it is
-    then, or why nothing was done.
+    The outcome is that change as it is then, with the verdict on the one that takes it back, or
+    why nothing was done.
     """
 
     id: str
 
-    def carry_out(self, session: Session, tell: worker.Tell = lambda report: None) -> Decided:
+    def carry_out(self, session: Session) -> Decided:
         report, commit = _landed(session, self.id)
         target = report.target
         gate = _for_what_was_there(session)
@@ -58,19 +58,18 @@ class Revert(Struct, frozen=True, tag_field="verb", tag="revert"):
         session.signer.try_out(session.identity())
         verdicts: list[Report] = []
         worker.work([session.queue.adopt(data, name, choice)], gate, verdicts.append)
-        for verdict in verdicts:
+        now: Report = report
+        for verdict in verdicts:  # none if a signal stops it
             if verdict.state == "held" and worker.waits_for_mending(verdict) == CannotFollow.code:
                 # Else it would land when it is not expected any more.
                 Discard(verdict.id).carry_out(session)
                 why = verdict.problems[-1]
                 hint = f"see to that, then `patchq revert {self.id}` again"
                 return Decided(report, (Problem(CannotFollow.code, why.message, hint),))
-            tell(verdict)
             if verdict.state == "applied" and has_commit(verdict):
-                marked = _mark(session, report, verdict.id, verdict.commit)
+                now = _mark(session, report, verdict.id, verdict.commit)
                 restack.settle(session)
-                return Decided(marked)
-        return Decided(report)
+        return Decided(now, verdicts=tuple(verdicts))
 
 
 def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
