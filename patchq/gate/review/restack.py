@@ -16,9 +16,9 @@ not agree is made again the next time.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -35,7 +35,6 @@ from patchq.gate.git.refs import Staged, heads
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import overlaps, presubmit, reports
 from patchq.gate.land.elsewhere import catch_up
-from patchq.gate.land.overlaps import Board
 from patchq.gate.pipeline import comments, depends, history, notes
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.depends import Stack
@@ -71,39 +70,8 @@ _PIECE = 16  # proposals that are looked at, and made again, at once: they share
 
 
 _Refs = tuple[str | None, ...]
-
-
-@dataclass
-class _Looked:
-    """Refs as this process last saw them, to find those that moved."""
-
-    refs: dict[str, _Refs] = field(default_factory=dict)
-    """The refs of each proposal, its acceptance, and where its branch is checked out."""
-    tips: dict[str, str | None] = field(default_factory=dict)
-    """Of the targets."""
-    settled: dict[str, _Refs] = field(default_factory=dict)
-    """The refs on which the place of each proposal depended when it was last looked at."""
-
-    def moved(self, there: Board, *, rest: bool) -> list[str]:
-        """Return the proposals to look at.
-
-        Those of which only the target moved come last, and are left out without `rest`.
-        """
-        places = {id: self.place(there, id) for id in self.refs}
-        todo = [id for id, place in places.items() if self.settled.get(id) != place]
-        own = {id for id in todo if self.settled.get(id, ())[1:] != places[id][1:]}
-        return sorted((id for id in todo if rest or id in own), key=lambda id: id not in own)
-
-    def place(self, there: Board, id: str) -> _Refs:
-        """Return a proposal's target tip, its refs, and those of the one below."""
-        own = there.get(id)
-        on = own.on if own else None
-        # Once that waits no more, any other that comes may have taken its place.
-        below = self.refs.get(on, (str(hash(frozenset(self.refs))),)) if on else ()
-        return (self.tips.get(own.target) if own else None, *self.refs[id], on, *below[:2])
-
-
-_looked: WeakKeyDictionary[Repository, _Looked] = WeakKeyDictionary()
+# The refs on which the place of each proposal depended when this process last looked at it.
+_settled: WeakKeyDictionary[Repository, dict[str, _Refs]] = WeakKeyDictionary()
 
 
 def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool:
@@ -116,46 +84,59 @@ def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool
     if session.branches.away:
         return True  # what was fetched last may be old; they are looked at again
     catch_up(session)
-    looked, there = _look(session)
-    until = monotonic() + seconds
-    while todo := looked.moved(there, rest=rest)[:_PIECE]:
-        before = {id: looked.place(there, id) for id in todo}
+    settled, until = _settled.setdefault(session.repo, {}), monotonic() + seconds
+    while todo := _moved(places := _places(session), settled, rest=rest)[:_PIECE]:
         reports.reconcile(session, todo)
-        moved = follow(session, todo)
+        follow(session, todo)
         if session.signer.resting:
             break  # they are looked at again
-        looked.refs |= {id: (commit, commit, None) for id, commit in moved.items()}
-        looked.settled |= before | {id: looked.place(there, id) for id in moved}
+        settled |= {id: places[id] for id in todo}
         if monotonic() >= until:
             break
+    _settled[session.repo] = {id: settled[id] for id in settled.keys() & places.keys()}
     most = None if seconds == inf else 4 * _PIECE
-    named = not looked.refs or overlaps.refresh(session, most=most)
-    return named and (session.signer.resting or not looked.moved(there, rest=rest))
+    named = not places or overlaps.refresh(session, most=most)
+    return named and (session.signer.resting or not todo)
 
 
-def _look(session: Session) -> tuple[_Looked, Board]:
-    repo = session.repo
-    looked = _looked.setdefault(repo, _Looked())
-    waits = overlaps.waiting(session)
-    branches = session.branches.tips(records.branch("")) if waits else {}
-    boarded = repo.refs(records.BOARDED) if waits else {}
-    at: dict[str, list[str]] = {}
-    for gitdir, ref in heads(repo.commondir) if waits else ():
-        at.setdefault(ref, []).append(str(gitdir))
-    looked.refs = {
+def _moved(places: Mapping[str, _Refs], settled: Mapping[str, _Refs], *, rest: bool) -> list[str]:
+    """Return the proposals to look at.
+
+    Those of which only the target moved come last, and are left out without `rest`.
+    """
+    todo = [id for id, place in places.items() if settled.get(id) != place]
+    own = {id for id in todo if settled.get(id, ())[1:] != places[id][1:]}
+    return sorted((id for id in todo if rest or id in own), key=lambda id: id not in own)
+
+
+def _places(session: Session) -> dict[str, _Refs]:
+    """Return the tip of each proposal's target, its refs, and those of the one below."""
+    repo, waits = session.repo, overlaps.waiting(session)
+    if not waits:
+        return {}
+    branches, boarded = session.branches.tips(records.branch("")), repo.refs(records.BOARDED)
+    at = defaultdict[str, list[str]](list)
+    for gitdir, ref in heads(repo.commondir):
+        at[ref].append(str(gitdir))
+    own: dict[str, _Refs] = {
         id: (
             mark,
             branches.get(records.branch(id)),
             boarded.get(records.BOARDED + id),
-            *at.get(records.BRANCHES + id, ()),
+            *at[records.BRANCHES + id],
         )
         for id, mark in waits.items()
     }
-    looked.settled = {id: place for id, place in looked.settled.items() if id in waits}
-    there = overlaps.board(session, waits)
-    targets = {change.target for change in there.values()}
-    looked.tips = {target: session.branches.tip(target) for target in targets}
-    return looked, there
+    # Once the one below waits no more, any other that comes may have taken its place.
+    others = (str(hash(frozenset(waits))),)
+    there, places = overlaps.board(session, waits), dict[str, _Refs]()
+    tips = {name: session.branches.tip(name) for name in {one.target for one in there.values()}}
+    for id, refs_of in own.items():
+        change = there.get(id)
+        on = change.on if change else None
+        below = own.get(on, others)[:2] if on else ()
+        places[id] = (tips[change.target] if change else None, *refs_of, on, *below)
+    return places
 
 
 class _Step(Struct, frozen=True):
