@@ -110,7 +110,7 @@ def _moved(places: Mapping[str, _Refs], settled: Mapping[str, _Refs], *, rest: b
 
 
 def _places(session: Session) -> dict[str, _Refs]:
-    """Return the tip of each proposal's target, its refs, and those of the one below."""
+    """Return the refs of each proposal, its target and the one below."""
     repo, waits = session.repo, overlaps.waiting(session)
     if not waits:
         return {}
