@@ -20,7 +20,7 @@ from patchq.gate.errors import Fault
 from patchq.gate.git import records
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.inbox import lock_owner
+from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.shelf import Troubles
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.report.schema import CommittedReport, has_commit

@@ -20,7 +20,7 @@ from patchq.gate.git import records
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.context import difference
 from patchq.gate.queue.engine import store_queue
-from patchq.gate.queue.inbox import Owner, lock_owner
+from patchq.gate.queue.lock import Owner, lock_owner
 from patchq.gate.queue.shelf import Events, Marks
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.review import pull_requests

@@ -28,7 +28,7 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips, select
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue, store_queue
-from patchq.gate.queue.inbox import lock_owner
+from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import Report
 from patchq.gate.report.secrecy import batch_id
 from patchq.gate.review import errands, restack

@@ -26,7 +26,8 @@ from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.context import RepoContext, difference
 from patchq.gate.pipeline.history import Sighting
 from patchq.gate.queue.engine import store_queue
-from patchq.gate.queue.inbox import activities, activity_text, lock_owner, stem_id
+from patchq.gate.queue.inbox import stem_id
+from patchq.gate.queue.lock import activities, activity_text, lock_owner
 from patchq.gate.queue.shelf import Events
 from patchq.gate.report import document
 from patchq.gate.report.schema import PENDING_CONFLICT, Report, SourceEntry, has_commit

@@ -14,7 +14,7 @@ from patchq.gate.api.location import OpenedQueue
 from patchq.gate.api.submitting import Ticket
 from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.queue.inbox import lock_owner
+from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import OVER, REPLACED, Report, waits_for_its_agent
 from patchq.gate.review import from_git
 from patchq.gate.service.wake import Watcher

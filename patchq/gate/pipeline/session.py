@@ -34,7 +34,7 @@ from patchq.gate.git.signing import Signer
 from patchq.gate.hooks.configured import Steps, paths_named, steps
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue import Claim
-from patchq.gate.queue.inbox import Hand, WorkStage
+from patchq.gate.queue.lock import Lock, WorkStage
 from patchq.gate.report.schema import IDLE, Report
 from patchq.llm.chat import Cache, Chat, Stop
 
@@ -105,7 +105,7 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
     clock: Callable[[], float] = time
     ask: Callable[[Claim], Choice | None] | None = None
     pulse: Callable[[], None] = lambda: None
-    hand: Hand | None = None
+    lock: Lock | None = None
     desk: Requests | None = None
     serves: bool = False
 
@@ -168,7 +168,7 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
         self, batch: str, stage: WorkStage, hook: str | None = None
     ) -> AbstractContextManager[None]:
         """Show others what is done with a batch, as long as the block runs."""
-        return self.hand.at(batch, stage, hook) if self.hand else nullcontext()
+        return self.lock.at(batch, stage, hook) if self.lock else nullcontext()
 
     def tell(self, report: Report) -> None:
         if self.hooks.following:

@@ -34,8 +34,8 @@ MINE_TO_END = """(
 )"""
 _PIECE = 256
 _TABLES = """
-create table meta (key text primary key, value text not null);
-create table sessions (
+create table if not exists meta (key text primary key, value text not null);
+create table if not exists sessions (
     number {serial},
     name text not null default '',
     host text not null,
@@ -43,7 +43,7 @@ create table sessions (
     began double precision not null,
     beat double precision
 );
-create table responses (
+create table if not exists responses (
     number {serial},
     token text not null unique,
     lane text not null default '',
@@ -68,34 +68,34 @@ create table responses (
     proposed text,
     shown integer not null default 1
 );
-create index responses_state on responses (state, number);
-create index responses_sha256 on responses (sha256);
-create index responses_ending on responses (ending);
-create index responses_shown on responses (number) where shown = 0;
-create index responses_proposed on responses (lane) where proposed is not null;
-create table papers (
+create index if not exists responses_state on responses (state, number);
+create index if not exists responses_sha256 on responses (sha256);
+create index if not exists responses_ending on responses (ending);
+create index if not exists responses_shown on responses (number) where shown = 0;
+create index if not exists responses_proposed on responses (lane) where proposed is not null;
+create table if not exists papers (
     number bigint not null, kind text not null, data bytea not null, primary key (number, kind)
 );
-create table events (
+create table if not exists events (
     number {number}, batch text not null, kind text not null, facts text not null default '{{}}'
 );
-create table counts (
+create table if not exists counts (
     what text, agent text, model text, form text, value text, many double precision not null,
     primary key (what, agent, model, form, value)
 );
-create table kept (
+create table if not exists kept (
     kind text not null,
     key text not null,
     at double precision not null,
     value bytea not null,
     primary key (kind, key)
 );
-create index kept_age on kept (kind, at);
+create index if not exists kept_age on kept (kind, at);
 """
 
 
 def tables(serial: str, number: str) -> str:
-    """Return the statements that make the tables, with a database's words for numbered keys."""
+    """Return the statements that make missing tables, with the words for numbered keys."""
     return _TABLES.format(serial=serial, number=number)
 
 

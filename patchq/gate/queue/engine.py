@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from patchq.gate.git import files
 from patchq.gate.queue import Claim, inbox, spool, store
 from patchq.gate.queue.database import OPEN, storable
 from patchq.gate.queue.ledger import QueueEngine
+from patchq.gate.queue.lock import Activity, Lock, activities
 from patchq.gate.report.schema import Report
 
 Key = tuple[str, str, str, str, str]
@@ -65,7 +65,7 @@ class StoreQueue(QueueEngine):
         self._limit = response_bytes
         self._incoming = spool.Folder(root / "inbox", lasting=False)
         self.inbox = inbox.Inbox(self._incoming, settle_seconds)
-        self._lock = inbox.Lock(root / "lock")
+        self.lock = Lock(root / "lock")
         self._scanned = False  # true if every file in active/ has its row
 
     # Who works.
@@ -79,17 +79,17 @@ class StoreQueue(QueueEngine):
                 "from one to the other",
                 "put inbox/, active/, done/ and rejected/ on one file system",
             )
-        self._lock.acquire()
+        self.lock.acquire()
         self.store.run("delete from sessions where not alive(number)")
 
     def release(self) -> None:
         if self._session and self.store.is_current():
             self._leave_claims()
         self._own.clear()
-        self._lock.release()
+        self.lock.release()
 
     def close(self) -> None:
-        self._lock.release()
+        self.lock.release()
         self._incoming.close()
         if self._session_lock >= 0:
             os.close(self._session_lock)
@@ -121,12 +121,8 @@ class StoreQueue(QueueEngine):
 
     def _read_entry(self, token: str, name: str) -> Claim:
         active, place = self.outbox.active, spool.entry_name(token, name)
-        with suppress(OSError), files.opened(place, inbox.OPEN_ENTRY, active.fd) as fd:
-            status = os.fstat(fd)
-            plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
-            if plain and status.st_size <= self._limit:
-                os.fchmod(fd, 0o600 | active.grant)  # it may hold a secret, and was not looked at
-        return inbox.claim_of(token, name, *inbox.snapshot(active.fd, place, self._limit))
+        read = inbox.snapshot(active.fd, place, self._limit, 0o600 | active.grant)
+        return inbox.claim_of(token, name, *read)
 
     @spool.disk_faults
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
@@ -153,7 +149,7 @@ class StoreQueue(QueueEngine):
 
         With an `id`, only those that have it or will get it.
         """
-        found, doing = [], inbox.activities(self.root)
+        found, doing = [], activities(self.root)
         rows = self.store.all(
             "select token, name, id, substr(data, 1, :most) from responses r"
             " left join papers p on p.number = r.number and kind = 'body'"
@@ -170,7 +166,7 @@ class StoreQueue(QueueEngine):
                 since, own = spool.claimed(token) or 0.0, own or stem
                 work = tuple(one for one in doing if one.batch in (own, stem))
                 if not work and response.endswith(REQUEST):
-                    work = (inbox.Activity(own, "asking", since),)
+                    work = (Activity(own, "asking", since),)
                 found.append(inbox.Pending(own, response, "claimed", since, work))
         return found
 

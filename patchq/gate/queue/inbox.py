@@ -1,12 +1,7 @@
-"""The inbox: its entries, its owner, and the progress of responses without a verdict.
+"""The inbox: its entries, and the progress of responses without a verdict.
 
 Nothing in it is trusted: an entry may be a link, a pipe, a sparse file of a terabyte, or change
 under our hands.  One scan feeds many claims, and the events that announce files are hints only.
-
-The queue's lock belongs to whoever empties the inbox.  The kernel's `flock` is the truth, since it
-ends with its process however that dies.  What the file says is for people only: nothing is ever
-decided by a pid.  No child that a daemon starts inherits the descriptor.  What is done with the
-claims in hand, the owner says in another small file, by one write for each step.
 """
 
 from __future__ import annotations
@@ -15,38 +10,29 @@ import errno
 import heapq
 import os
 import re
-import signal
-import socket
 import stat
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import sha256
 from itertools import filterfalse
 from pathlib import Path
-from threading import Lock as Mutex
 from typing import Any, Literal
 
-from msgspec import MsgspecError, Struct, json
+from msgspec import Struct
 
 from patchq.core.model.names import REQUEST, batch_id, response_name
 from patchq.core.model.values import Problem, Source
-from patchq.gate.errors import DiskFault, QueueLocked
+from patchq.gate.errors import DiskFault
 from patchq.gate.git import files
 from patchq.gate.queue import Claim
-from patchq.gate.queue.spool import Folder, disk_faults, encode, new_token, read_up_to
+from patchq.gate.queue.lock import Activity, activity_text, age
+from patchq.gate.queue.spool import Folder, new_token, read_up_to
 
-HAND = "hand"
-STOP_NOW = signal.SIGUSR1  # ends whoever empties the inbox at once
-WorkStage = Literal["deciding", "asking", "checking"]
-_OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 HEAD_BYTES = 4096
-_MOST_TOLD = 5
-_UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 _MOST_OPENED = 200  # files of the inbox that are looked into for the id that they give themselves
 _ID = re.compile(rb"^id:[ \t]*([\"']?)(.*?)\1[ \t]*\r?$", re.MULTILINE)
-_ASKED_SECONDS = 0.05  # for as long as a process that only asks may hold it
 IGNORED_SUFFIXES = (".tmp", ".part", "~")
 # Names that one scan keeps, the oldest ones; the next scan finds those behind them.
 SCAN_ENTRIES = 20_000
@@ -200,11 +186,12 @@ def free_names(name: str, token: str) -> Sequence[str]:
 Snapshot = tuple[bytes, int, Problem | None]  # bytes, the size that is claimed, why none are read
 
 
-def snapshot(folder: int, name: str, limit: int) -> Snapshot:
+def snapshot(folder: int, name: str, limit: int, mode: int) -> Snapshot:
     """Read at most `limit` bytes of an entry taken out of the inbox.
 
-    They are all of one moment.  A source that changes meanwhile is read again, a few times.  Raises
-    FileNotFoundError when there is none.
+    They are all of one moment.  A source that changes meanwhile is read again, a few times.  What
+    was read gets the `mode`, since it may hold a secret.  Raises FileNotFoundError when there is
+    none.
     """
     for attempt in range(_COPY_TRIES):
         if attempt:
@@ -226,6 +213,9 @@ def snapshot(folder: int, name: str, limit: int) -> Snapshot:
             with files.opened(name, OPEN_ENTRY, folder) as fd:
                 data = read_up_to(fd, limit + 1)
                 whole = mark(os.fstat(fd)) == mark(status) and len(data) == status.st_size
+                if whole and status.st_nlink == 1:
+                    with suppress(OSError):  # another user's
+                        os.fchmod(fd, mode)
         except PermissionError:
             return b"", status.st_size, _UNREADABLE
         except OSError as error:
@@ -273,123 +263,7 @@ _RESTLESS = Problem(
 )
 
 
-# ---------------------------------------------------------------- its owner
-
-
-class Owner(Struct, frozen=True):
-    """The holder of the lock, by its own word.
-
-    `since` is in seconds since the epoch.  Fields are None where the file was read in the moment
-    before it was written.
-    """
-
-    pid: int | None = None
-    host: str | None = None
-    since: float | None = None
-
-
-class Lock:
-    """An exclusive lock on a file, created if missing and never deleted."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._fd: int | None = None
-
-    def acquire(self) -> None:
-        """Take the lock at once; raises `QueueLocked` when another instance holds it."""
-        if self._fd is not None:
-            return
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        try:
-            if not files.flock(fd, _ASKED_SECONDS):
-                holder = _read(self._path)
-                raise QueueLocked(
-                    f"process {holder.pid} on {holder.host} works on this queue already",
-                    "stop it with `patchq stop`, or let it do the work",
-                )
-            os.ftruncate(fd, 0)
-            owner = Owner(os.getpid(), socket.gethostname(), time.time())
-            os.pwrite(fd, encode(owner), 0)
-        except BaseException:
-            os.close(fd)
-            raise
-        self._fd = fd
-
-    def release(self) -> None:
-        if self._fd is not None:
-            os.ftruncate(self._fd, 0)
-            os.close(self._fd)
-            self._fd = None
-
-
-@disk_faults
-def lock_owner(root: Path) -> Owner | None:
-    """Return the process that empties the inbox of the queue under `root`; create nothing."""
-    path = root / "lock"
-    try:
-        with files.opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
-            # A shared lock, so that two who only ask do not see each other.
-            return None if files.flock(fd, shared=True) else _read(path)
-    except FileNotFoundError:
-        return None
-
-
-def _read(path: Path) -> Owner:
-    try:
-        return json.decode(path.read_bytes(), type=Owner)
-    except (OSError, MsgspecError):
-        return Owner()
-
-
-# ---------------------------------------------------------------- what is done
-
-
-class Activity(Struct, frozen=True):
-    """The work on a batch, and the hook that it waits for.
-
-    `since` is in seconds since the epoch.
-    """
-
-    batch: str
-    stage: WorkStage
-    since: float
-    hook: str | None = None
-
-
-class Hand:
-    """The work of this process, the lock's holder, in one small file.
-
-    A file that cannot be written is left out, since the work does not need it.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self._path = root / HAND
-        self._doing: list[Activity] = []
-        self._lock = Mutex()
-        self._size = 0
-        with suppress(OSError):
-            self._path.unlink(missing_ok=True)
-
-    @contextmanager
-    def at(self, batch: str, stage: WorkStage, hook: str | None = None) -> Iterator[None]:
-        """While the block runs, that is what is done with the batch."""
-        now = Activity(batch, stage, time.time(), hook)
-        with self._lock:
-            self._doing.append(now)
-            self._say()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._doing.remove(now)
-                if hook is not None:  # nothing else is believed of a batch that has its verdict
-                    self._say()
-
-    def _say(self) -> None:
-        data = json.encode(self._doing).ljust(self._size)
-        with suppress(OSError), files.opened(self._path, _OPEN) as fd:
-            os.pwrite(fd, data, 0)
-            self._size = len(data)
+# ---------------------------------------------------------------- without a verdict
 
 
 class Pending(Struct, frozen=True):
@@ -420,35 +294,12 @@ class Pending(Struct, frozen=True):
         if self.doing:
             return f"in hand: {activity_text(self.doing)}"
         where = "in the inbox" if self.state == "waiting" else "in hand"
-        return f"{where} for {_age(self.since)}"
-
-
-def activity_text(doing: Sequence[Activity], *, batches: bool = False) -> str:
-    """Return the work in words; with the `batches` where they are not known."""
-    return ", ".join(
-        f"{f'{one.batch} ' if batches else ''}{one.stage}{f' by {one.hook}' if one.hook else ''} "
-        f"for {_age(one.since)}"
-        for one in doing[:_MOST_TOLD]
-    )
-
-
-def _age(since: float) -> str:
-    seconds = max(0, int(time.time() - since))
-    size, unit = next((each for each in _UNITS if seconds >= 2 * each[0]), (1, "s"))
-    return f"{seconds // size} {unit}"
+        return f"{where} for {age(self.since)}"
 
 
 def stem_id(name: str) -> str:
     """Return the default id of a response, from its file's name."""
     return batch_id(Path(response_name(name)).stem)
-
-
-def activities(root: Path) -> list[Activity]:
-    """Return the known work of the process that has the queue's lock."""
-    for _ in range(3 if lock_owner(root) else 0):  # it may be written at this moment
-        with suppress(OSError, MsgspecError):
-            return json.decode((root / HAND).read_bytes(), type=list[Activity])
-    return []
 
 
 def waiting(root: Path, id: str) -> Pending | None:

@@ -199,22 +199,16 @@ class Store(Database):
 
     def _prepare(self, database: sqlite3.Connection, found: int) -> None:
         if not found:
-            database.execute("pragma journal_mode = wal")
+            serial, number = "integer primary key autoincrement", "integer primary key"
+            database.executescript(  # of two processes that do this at once, one finds it done
+                "pragma journal_mode = wal; begin immediate;"
+                f" {tables(serial, number)} pragma user_version = {VERSION};"
+                f" insert or ignore into meta values ('{UNREAD}', 'history'); commit"
+            )
         database.executescript(  # what is forgotten may be a secret
             "pragma synchronous = normal; pragma wal_autocheckpoint = 0;"
             " pragma secure_delete = fast;"
         )
-        if found:
-            return
-        database.execute("begin immediate")
-        if database.execute("pragma user_version").fetchone() == (0,):
-            for statement in tables(
-                "integer primary key autoincrement", "integer primary key"
-            ).split(";"):
-                database.execute(statement)
-            database.execute(f"pragma user_version = {VERSION}")
-            database.execute("insert into meta values (?, 'history')", (UNREAD,))
-        database.execute("commit")
 
 
 def _connection(place: str) -> sqlite3.Connection:

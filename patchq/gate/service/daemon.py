@@ -21,14 +21,13 @@ from patchq.gate.pipeline.context import GateRules
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.engine import store_queue
-from patchq.gate.queue.inbox import Hand
 from patchq.gate.queue.shelf import Troubles
 from patchq.gate.report.schema import Report
 from patchq.gate.review import accept, restack
 from patchq.gate.service.children import Child
 from patchq.gate.service.serve import Control, by_tip, reloaded, why_held
 from patchq.gate.service.upkeep import Manager, Upkeep
-from patchq.gate.service.wake import Doorbell
+from patchq.gate.service.wake import Bell, Doorbell
 
 _LOG = logging.getLogger("patchq")
 SHORTEST_WAIT = 0.01
@@ -45,7 +44,7 @@ class Daemon:
     """
 
     nap = SHORTEST_WAIT  # between two looks while others work on what waits here
-    bell: Doorbell
+    bell: Bell
     desk: RequestDesk
 
     def __init__(self, session: Session, home: Path, say: worker.Tell, *, lasting: bool = True):
@@ -72,7 +71,7 @@ class Daemon:
     def acquire(self) -> None:
         self.session.queue.acquire()
         Troubles(self.session.queue_root).over(_ENDED)
-        self.session = replace(self.session, hand=Hand(self.session.queue_root))
+        self.session = replace(self.session, lock=store_queue(self.session.queue).lock)
 
     def release(self, reason: BaseException | None) -> None:
         """Release the queue, and record the fault, if any, that ends the work."""
@@ -88,9 +87,13 @@ class Daemon:
     def watch_inbox(self) -> Doorbell:
         queue = self.session.config.queue
         bell = Doorbell(self.session.queue_root / "inbox", queue.watch, queue.poll_seconds)
-        self.ends.callback(bell.close)
-        self.control.ring = bell.ring
+        self.hear(bell)
         return bell
+
+    def hear(self, bell: Bell) -> None:
+        """Have signals end the waits for the bell."""
+        self.bell, self.control.ring = bell, bell.ring
+        self.ends.callback(bell.close)
 
     def take_desk(self, desk: RequestDesk) -> None:
         self.desk = desk
@@ -161,10 +164,10 @@ class Daemon:
 
     def open(self) -> None:
         """Open what a lasting process waits on; `ends` closes it."""
-        self.bell = self.watch_inbox()
-        self.take_desk(RequestDesk(self.session, self.bell.ring))
-        if self.bell.warning:
-            _LOG.warning("%s", self.bell.warning)
+        bell = self.watch_inbox()
+        self.take_desk(RequestDesk(self.session, bell.ring))
+        if bell.warning:
+            _LOG.warning("%s", bell.warning)
 
     def turn(self) -> bool:
         """Do a piece of the work; return true if there may be more."""

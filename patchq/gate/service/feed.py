@@ -72,7 +72,7 @@ class Feeder(Daemon):
     def open(self) -> None:
         self.connect()
         open_unless_away(self.entries)
-        self.bell = self.watch_inbox()
+        self.watch_inbox()
 
     def drain(self) -> None:
         """Feed until everything that waits here has its verdict or is held.

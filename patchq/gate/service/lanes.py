@@ -31,12 +31,13 @@ from patchq.gate.land import worker
 from patchq.gate.pipeline.context import GateRules, RepoContext, branches_of
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.session import Session, compose
-from patchq.gate.queue.inbox import Lock
+from patchq.gate.queue.lock import Lock
 from patchq.gate.report.schema import Report
 from patchq.gate.review import errands
 from patchq.gate.service import cluster
 from patchq.gate.service.daemon import LOOK_SECONDS, Daemon, Followers
 from patchq.gate.service.feed import lane_by, open_unless_away
+from patchq.gate.service.wake import Bell
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.engine import PostgresQueue
@@ -112,8 +113,8 @@ class LaneWorker(Daemon):
             self.queue.release()
 
     def open(self) -> None:
-        self.control.ring = self.queue.waking.ring
-        self.take_desk(LaneDesk(self.session, self.queue))
+        self.hear(Bell())
+        self.take_desk(LaneDesk(self.session, self.queue, self.bell.ring))
 
     def turn(self) -> bool:
         self.queue.lane_of = lane_by(self.session.config, self.session.target)
@@ -140,8 +141,9 @@ class LaneWorker(Daemon):
         return min(self.session.config.cluster.poll_seconds, self.followers.pause)
 
     def wait(self, seconds: float) -> None:
-        if self.queue.wait(seconds):
+        if self.queue.wait(seconds, self.bell.fileno()):
             self.look_soon = True  # a verdict may be what something here waits for
+        self.bell.wait(0.0)
         self._rest = _FIRST_REST
 
     def begin_again(self, fault: Fault) -> None:
@@ -153,15 +155,15 @@ class LaneWorker(Daemon):
             self.queue.release()
         # A new session recovers what this one adopted, or took to answer.
         self.queue.store.close()
-        self.queue.waking.rest(self._rest)
+        self.bell.wait(self._rest)
         self._rest = min(2 * self._rest, _LONGEST_REST)
 
 
 class LaneDesk(RequestDesk):
     """Requests of the worker itself, which belong to the feeder of the answered batch."""
 
-    def __init__(self, session: Session, queue: PostgresQueue) -> None:
-        super().__init__(session, queue.waking.ring)
+    def __init__(self, session: Session, queue: PostgresQueue, ring: Callable[[], None]) -> None:
+        super().__init__(session, ring)
         self._queue = queue
 
     def refused(self, report: Report) -> None:

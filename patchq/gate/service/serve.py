@@ -22,14 +22,8 @@ from msgspec.structs import replace
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Busy, Fault, Interrupted, UsageError
 from patchq.gate.pipeline.context import GateRules, branches_of, renewed
-from patchq.gate.queue.inbox import (
-    STOP_NOW,
-    Owner,
-    activities,
-    activity_text,
-    lock_owner,
-    replaced,
-)
+from patchq.gate.queue.inbox import replaced
+from patchq.gate.queue.lock import STOP_NOW, Owner, activities, activity_text, lock_owner
 
 if TYPE_CHECKING:  # `stop` needs none
     from patchq.gate.pipeline.session import Session
@@ -155,7 +149,7 @@ def stop(root: Path, say: Callable[[str], None], *, now: bool) -> int | None:
         holder = lock_owner(root)
         if holder is None or holder.pid not in (pid, None):
             return pid
-        doing = activities(root) if monotonic() > patience else []
+        doing = activities(root) if monotonic() > patience else ()
         names = " ".join(f"{one.batch}/{one.hook}" for one in doing)
         if doing and names != waits_for:
             waits_for = names

@@ -54,19 +54,13 @@ def _observer() -> BaseObserver:
     return BaseObserver(Emitter)
 
 
-class Doorbell:
-    """Rings when an entry of the directory `inbox` may have become complete.
+class Bell:
+    """A bell whose ring ends the wait under way, or the next.
 
-    With the mode `poll`, on systems without inotify, or where the kernel's limits leave no watch
-    (`warning` then says so), only time rings.  Not for use by several threads, but for `ring`.
+    Not for use by several threads, but for `ring`.
     """
 
-    def __init__(self, inbox: Path, mode: Literal["auto", "poll"], poll_seconds: float) -> None:
-        self.warning: str | None = None
-        self._inbox = inbox
-        self._poll_seconds = poll_seconds
-        # Whether nothing but time tells of new files.
-        self.polling = mode == "poll" or sys.platform != "linux"
+    def __init__(self) -> None:
         # A descriptor, not a `threading.Event`: its lock would be taken twice by a signal handler
         # that rings while the same thread is about to wait.
         self._bell, self._rope = os.pipe()
@@ -74,19 +68,9 @@ class Doorbell:
             os.set_blocking(fd, False)
         self._poll = select.poll()
         self._poll.register(self._bell, select.POLLIN)
-        self._observer: BaseObserver | None = None
-        self._watched: tuple[int, int] | None = None
-        self._watch()
 
-    def wait(self, timeout: float | None) -> bool:
-        """Wait for a ring; return true if it rang, or was set anew.
-
-        At most `timeout` seconds (None: no limit of the caller's) and `poll_seconds`.
-        """
-        if self._watch():
-            return True
-        longest = self._poll_seconds if self.polling else min(self._poll_seconds, _CHECK_SECONDS)
-        seconds = longest if timeout is None else min(timeout, longest)
+    def wait(self, seconds: float) -> bool:
+        """Wait for a ring for so long at most; return true if it rang."""
         if not self._poll.poll(max(0.0, seconds) * 1000):
             return False
         with suppress(BlockingIOError):
@@ -98,9 +82,6 @@ class Doorbell:
         """Return the descriptor that is readable while it rings."""
         return self._bell
 
-    def dispatch(self, event: object) -> None:
-        self.ring()
-
     def ring(self) -> None:
         """End the wait under way, or the next; safe in signal handlers and threads."""
         if self._rope >= 0:
@@ -108,11 +89,46 @@ class Doorbell:
                 os.write(self._rope, b"\0")
 
     def close(self) -> None:
-        self._unwatch()
         ends, self._bell, self._rope = (self._bell, self._rope), -1, -1
         for fd in ends:
             if fd >= 0:
                 os.close(fd)
+
+
+class Doorbell(Bell):
+    """Rings when an entry of the directory `inbox` may have become complete.
+
+    With the mode `poll`, on systems without inotify, or where the kernel's limits leave no watch
+    (`warning` then says so), only time rings.
+    """
+
+    def __init__(self, inbox: Path, mode: Literal["auto", "poll"], poll_seconds: float) -> None:
+        super().__init__()
+        self.warning: str | None = None
+        self._inbox = inbox
+        self._poll_seconds = poll_seconds
+        # Whether nothing but time tells of new files.
+        self.polling = mode == "poll" or sys.platform != "linux"
+        self._observer: BaseObserver | None = None
+        self._watched: tuple[int, int] | None = None
+        self._watch()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a ring; return true if it rang, or was set anew.
+
+        At most so many seconds, and `poll_seconds`.
+        """
+        if self._watch():
+            return True
+        longest = self._poll_seconds if self.polling else min(self._poll_seconds, _CHECK_SECONDS)
+        return super().wait(min(seconds, longest))
+
+    def dispatch(self, event: object) -> None:
+        self.ring()
+
+    def close(self) -> None:
+        self._unwatch()
+        super().close()
 
     def _watch(self) -> bool:
         """Watch the directory of that name; return True if it was not watched."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.queue.inbox import Lock
+from patchq.gate.queue.lock import Lock
 from tests.gate.hooks.test_git_hooks import hook, tried
 from tests.helpers.command import patchq, report
 from tests.helpers.ending import running

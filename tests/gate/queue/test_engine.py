@@ -18,7 +18,7 @@ import pytest
 from patchq.gate.errors import DiskFault, QueueLocked
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.inbox import lock_owner
+from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.spool import Folder, create
 from tests.helpers.claims import finish
 from tests.helpers.ending import line_of, running

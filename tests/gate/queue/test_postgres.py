@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import psycopg
 import pytest
@@ -18,6 +18,7 @@ from patchq.gate.errors import DatabaseFault, LaneLost
 from patchq.gate.queue import Claim
 from patchq.gate.queue.postgres.database import migrate
 from patchq.gate.queue.postgres.engine import PostgresQueue
+from patchq.gate.service.wake import Bell
 from tests.helpers import postgres
 from tests.helpers.claims import finish, hold, report
 from tests.helpers.ending import line_of, running
@@ -117,8 +118,9 @@ def test_a_wait_ends_when_something_comes_or_is_decided_or_rings(again: Open) ->
     soon(lambda: not other.wait(0))
     finish(worker, claim)
     assert other.wait(60), "what it holds may have waited for that"
-    threading.Timer(0.05, worker.waking.ring).start()
-    soon(lambda: not worker.wait(60))
+    with closing(Bell()) as bell:
+        threading.Timer(0.05, bell.ring).start()
+        soon(lambda: not worker.wait(60, bell.fileno()))
 
 
 @pytest.mark.parametrize("step", ["intend", "publish"])

@@ -17,7 +17,7 @@ from patchq.gate.errors import Interrupted
 from patchq.gate.queue.spool import create
 from patchq.gate.service.serve import Control
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.ending import running
+from tests.helpers.ending import line_of, running
 from tests.helpers.gitrepo import make_repo, operators_file
 
 HOOK = "version: 1\nhooks: [{id: slow, stage: pre-apply, run: %s, unconfined: true}]\n"
@@ -65,12 +65,13 @@ def test_a_stop_says_what_it_waits_for_and_may_leave_it(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "patchq"]
     piped: dict[str, Any] = {"cwd": repo, "stderr": subprocess.PIPE, "text": True}
     with running([*words, "watch"], **piped) as daemon:
+        until = time.monotonic() + 60
         while "checking" not in patchq("status", "x", cwd=repo).out:
             assert daemon.poll() is None
+            assert time.monotonic() < until
             time.sleep(0.02)
         with running([*words, "stop"], **piped) as stop:
-            assert stop.stderr
-            said = stop.stderr.readline()
+            said = line_of(stop.stderr)
             assert said.startswith("patchq: waiting for x checking by slow for ")
             assert "has stopped" in patchq("stop", "--now", cwd=repo).out
             assert stop.wait(60) == 0

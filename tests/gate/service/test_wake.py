@@ -70,7 +70,7 @@ def test_f16_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
         "doorbell = Doorbell(Path(sys.argv[1]), 'auto', 0.05)\n"
         "os.close(fds.pop())\n"
         "print(doorbell.polling, doorbell.warning)\n"
-        "print(doorbell.wait(None))\n"
+        "print(doorbell.wait(60))\n"
         "doorbell.close()\n"
     )
     told = subprocess.run(

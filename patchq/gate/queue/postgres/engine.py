@@ -114,7 +114,6 @@ class PostgresQueue(QueueEngine):
             with suppress(Fault):  # whoever looks next is to see it at once
                 self.store.run("select pg_advisory_unlock_all()")
         self.store.close()
-        self.waking.close()
 
     # What comes.
 

@@ -15,7 +15,6 @@ concerns it, and sleeps on through the rest.
 from __future__ import annotations
 
 import logging
-import os
 import select
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -202,18 +201,17 @@ def beat(server: DatabaseServer, session: int, takeover: float) -> Callable[[], 
 
 
 class Waking:
-    """The notices on a server's connection; `close` ends it."""
+    """The notices on a server's connection."""
 
     def __init__(self, server: DatabaseServer) -> None:
         self._server = server
         self._listens: object = None
         self._news: list[str] = []
-        self._rung, self._bell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def wait(self, seconds: float, concerns: Concerns, bell: int | None = None) -> bool:
         """Wait for a notice that concerns this process; return True for one.
 
-        It ends after so many `seconds`, by a `ring`, and by a descriptor `bell` that can be read.
+        It ends after so many `seconds`, and once the descriptor `bell` can be read.
         The first wait of a connection ends at once, as it did not listen before.
         """
         connection = self._server.connection
@@ -223,34 +221,17 @@ class Waking:
             self._listens = connection
             return True
         database = connection.fileno()
-        bells = [database, self._rung, *([] if bell is None else [bell])]
+        bells = [database] if bell is None else [database, bell]
         until = monotonic() + seconds
         while not self._heard(concerns):
             ready, _, _ = select.select(bells, [], [], max(0.0, until - monotonic()))
-            with suppress(BlockingIOError):
-                os.read(self._rung, 4096)
             if database in ready:
                 self._server.run("select")  # takes in what was sent, or finds out who is gone
             if ready != [database]:
                 return self._heard(concerns)
         return True
 
-    def rest(self, seconds: float) -> None:
-        """Wait for a ring, for so long at most."""
-        select.select([self._rung], [], [], seconds)
-
     def _heard(self, concerns: Concerns) -> bool:
         news = [notice.partition(" ") for notice in self._news]
         self._news.clear()
         return any(concerns(word, lane) for word, _, lane in news)
-
-    def ring(self) -> None:
-        """End a wait; from any thread, and from handlers of signals."""
-        with suppress(OSError):
-            os.write(self._bell, b".")
-
-    def close(self) -> None:
-        for fd in (self._rung, self._bell):
-            with suppress(OSError):
-                os.close(fd)
-        self._rung = self._bell = -1

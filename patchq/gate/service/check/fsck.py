@@ -24,7 +24,7 @@ from patchq.gate.pipeline import history, notes
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool, store
 from patchq.gate.queue.engine import StoreQueue, store_queue
-from patchq.gate.queue.inbox import Lock
+from patchq.gate.queue.lock import Lock
 from patchq.gate.queue.spool import PAGE, REPORT
 from patchq.gate.queue.store import LOST, REPAIR, STORE, UNREAD
 from patchq.gate.report.schema import LANDED, NOTED, Report, waits_for_its_agent
