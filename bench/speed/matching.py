@@ -21,7 +21,7 @@ from itertools import pairwise
 from bench.console import command_line
 from patchq.core import formats
 from patchq.core.model.listing import Listing
-from patchq.core.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
+from patchq.core.model.ops import Op, PatchHunk, Replace, ReplaceText
 from patchq.core.model.values import Edit, Entry
 from patchq.core.plan import batch
 from patchq.core.plan.targets import PlanRules
@@ -224,9 +224,9 @@ HOSTILE: dict[str, Callable[[int], tuple[list[Op], str]]] = {
     "200 quotes of characters": lambda n: each(
         n, lambda i: ReplaceText(f"value_{i} = compute", f"valued_{i} = compute")
     ),
-    "200 targets": lambda n: each(n, lambda i: Occurrences(f"value_{i} ", f"w_{i} ", (1,))),
+    "200 targets": lambda n: each(n, lambda i: ReplaceText(f"value_{i} ", f"w_{i} ", at=(1,))),
     "200 targets in context": lambda n: each(
-        n, lambda i: InContext(f"value_{i} = ", "compute", "(", "c")
+        n, lambda i: ReplaceText("compute", "c", before=f"value_{i} = ", after="(")
     ),
     "200 hunks": lambda n: each(
         n, lambda i: PatchHunk(f"    value_{i} = compute({i}, other[{i % 97}])\n", "x\n", i + 1)

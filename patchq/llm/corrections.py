@@ -36,8 +36,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.ops import (
-    InContext,
-    Occurrences,
     Op,
     PatchHunk,
     Replace,
@@ -241,13 +239,7 @@ def _miss(edit: Edit, problem: Problem, tree: Tree) -> Miss | None:
 
 def _quotes_once(op: Op) -> bool:
     match op:
-        case (
-            Replace()
-            | PatchHunk()
-            | ReplaceText(count=1)
-            | InContext(every=False)
-            | Occurrences(at=None | (1,))
-        ):
+        case Replace() | PatchHunk() | ReplaceText(count=1, at=None | (1,)):
             return True
         case _:
             return False
@@ -255,12 +247,12 @@ def _quotes_once(op: Op) -> bool:
 
 def _requoted(op: Op, old: str, new: str) -> Op:
     match op:
-        case Replace() | ReplaceText():
-            return replace(op, old=old, new=new)
         case PatchHunk():
             return replace(op, old=old, new=new, bare=None)
+        case ReplaceText(stated=stated, takes_line_end=takes):
+            return ReplaceText(old, new, 1, stated, takes)
         case _:
-            return ReplaceText(old, new)
+            return Replace(old, new)
 
 
 def _holds(batch: PlannedBatch, corrected: Mapping[str, Edit]) -> bool:
@@ -363,7 +355,7 @@ def correct_escapes(batch: PlannedBatch, questioner: Questioner) -> Repair | Non
         (edit, edit.op, kinds)
         for edit in batch.edits
         if edit.path == change.path
-        and isinstance(edit.op, Replace | ReplaceText | Occurrences | InContext)
+        and isinstance(edit.op, Replace | ReplaceText)
         and (kinds := _kinds(edit.op.new))
     ]
     if len(doubtful) != 1 or len(doubtful[0][2]) > _MOST_KINDS:

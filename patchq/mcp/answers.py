@@ -298,10 +298,10 @@ def _meant(
             return {"new": new}
         case Write(new) if is_sound and declared:
             return {"new": new}
-        case ReplaceText(old, new, None, takes_line_end=False) if is_sound:
-            return {"old": old, "new": new, "replace_all": True}
-        case ReplaceText(old, new, takes_line_end=False) if is_sound or _occurs_once(text, old):
-            return {"old": old, "new": new}
+        case ReplaceText(old, new, count) if op == ReplaceText(old, new, count, op.stated):
+            if count is None and is_sound:
+                return {"old": old, "new": new, "replace_all": True}
+            return {"old": old, "new": new} if is_sound or _occurs_once(text, old) else None
         case Replace(old, new) | PatchHunk(old, new, bare=None, final_newline=True):
             missed = problem is not None and problem.code.startswith("match.")
             is_certain = (

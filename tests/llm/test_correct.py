@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
+from patchq.core.model.ops import Op, PatchHunk, Replace, ReplaceText
 from patchq.core.model.values import Correction, Edit, Problem
 from patchq.core.plan import batch
 from patchq.gate.queue.engine import StoreQueue
@@ -106,8 +106,8 @@ WANTED = PYTHON.replace("value * tax", "round(value * tax, 2)")
 BEFORE = MISQUOTED[: MISQUOTED.index("value *")]
 OPS: dict[str, Op] = {
     "hunk": PatchHunk(MISQUOTED, CHANGED, 7),
-    "indexed": Occurrences(MISQUOTED, CHANGED),
-    "contextual": InContext(BEFORE, "value * tax", "\n", "round(value * tax, 2)"),
+    "indexed": ReplaceText(MISQUOTED, CHANGED),
+    "contextual": ReplaceText("value * tax", "round(value * tax, 2)", before=BEFORE, after="\n"),
 }
 
 

@@ -65,39 +65,20 @@ class Rename(Struct, frozen=True):
 
 
 class ReplaceText(Struct, frozen=True):
-    """Replace the characters `old` in `count` places, or in all."""
+    """Replace the characters `old` between `before` and `after`, in `count` places or in all.
+
+    `at` are the numbers of the places meant (1-based, left to right, without overlap).  A `window`
+    (first and last line, 1-based) tells the one place that begins in it from others.
+    """
 
     old: str
     new: str
     count: int | None = 1
     stated: bool = False
     takes_line_end: bool = False
-
-
-class Occurrences(Struct, frozen=True):
-    """Replace occurrences of the characters `target`, or insert behind them.
-
-    `at` are their numbers (1-based, left to right, without overlap), None for the only one.
-    """
-
-    target: str
-    new: str
     at: tuple[int, ...] | None = None
-    insert: bool = False
-
-
-class InContext(Struct, frozen=True):
-    """Replace `target` between `before` and `after`.
-
-    It is replaced in `every` such place, or in the only one that begins on a line of `window`
-    (first, last; 1-based).
-    """
-
-    before: str
-    target: str
-    after: str
-    new: str
-    every: bool = False
+    before: str = ""
+    after: str = ""
     window: tuple[int, int] | None = None
 
 
@@ -202,8 +183,6 @@ class SetMode(Struct, frozen=True):
 Op = (
     Replace
     | ReplaceText
-    | Occurrences
-    | InContext
     | InParagraph
     | Anchored
     | InsertAt
@@ -222,7 +201,7 @@ MAKING = (Create, Write, WriteBytes, Rename)  # the kinds that make a file at a 
 WHOLE = (*MAKING, DeleteFile, SetMode)  # the kinds that say something of a file as a whole
 
 
-_QUOTING = (Replace, ReplaceText, PatchHunk)
+_QUOTING = (Replace, PatchHunk)
 
 
 def halves(op: Op) -> tuple[str, str]:
@@ -233,10 +212,8 @@ def halves(op: Op) -> tuple[str, str]:
     if isinstance(op, _QUOTING):  # most are, and every edit is asked several times
         return op.old, op.new
     match op:
-        case Occurrences(target, new, _, insert):
-            return target, target + new if insert else new
-        case InContext(before, target, after, new):
-            return before + target + after, before + new + after
+        case ReplaceText(old, new, before=before, after=after):
+            return before + old + after, before + new + after
         case InParagraph(_, target, new):
             return target or "", new
         case Anchored(_, _, selected, name, content):

@@ -25,8 +25,6 @@ from msgspec.structs import replace
 
 from patchq.core.model.ops import (
     Create,
-    InContext,
-    Occurrences,
     Op,
     Replace,
     ReplaceText,
@@ -154,7 +152,7 @@ def check_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> None:
 UNESCAPED = "unescaped"
 _MOST_TRIED = 8
 # The kinds of edits whose new text may be escaped where their quote is not.
-_WRITING = (Replace, ReplaceText, Occurrences, InContext)
+_WRITING = (Replace, ReplaceText)
 _ESCAPED_QUOTE, _BARE_QUOTE = re.compile(r"\\[\"]"), re.compile(r"(?<!\\)[\"]")
 
 Planner = Callable[[Sequence[Edit]], Plan]

@@ -19,10 +19,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from patchq.core.model.ops import (
-    InContext,
     InParagraph,
     InsertAt,
-    Occurrences,
     ReplaceText,
 )
 from patchq.core.model.values import Collision, Edit, EditOutcome, ErrorProblem, Plan
@@ -33,7 +31,6 @@ from patchq.core.resolve.match import PartOp
 from patchq.core.text.quote import line_words
 
 _LITERAL = ("exact", "line_endings")  # the levels that leave no other place for a quote
-_ALL_OR_ONE = (InContext, InParagraph)  # the kinds of edits that may mean every place
 Order = Literal["base", "sequence"]
 
 
@@ -116,7 +113,7 @@ def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning
         return False
     if isinstance(op, InsertAt):
         return edit.called
-    if isinstance(op, Occurrences) and op.at is not None:
+    if isinstance(op, ReplaceText) and op.at is not None:
         return False
     if isinstance(base, Missed):
         return edit.called and base.why in ("ambiguous", "count")
@@ -134,4 +131,4 @@ def means_all(op: PartOp) -> bool:
     """Return True if the edit means every place, so that further ones count."""
     if isinstance(op, ReplaceText):
         return op.count != 1
-    return isinstance(op, _ALL_OR_ONE) and op.every
+    return isinstance(op, InParagraph) and op.every

@@ -12,7 +12,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from patchq.core.model.ops import CONTEXTUAL, Occurrences, Op, halves
+from patchq.core.model.ops import CONTEXTUAL, Op, ReplaceText, halves
 from patchq.core.model.values import (
     Edit,
     EditOutcome,
@@ -34,7 +34,7 @@ _RULES_OUT = _STANDS | {"cancelled"}  # what became of an edit whose backup is n
 def is_by_number(text: Text, op: Op) -> bool:
     """Return True if only a number tells the place from others that are alike."""
     return (
-        isinstance(op, Occurrences)
+        isinstance(op, ReplaceText)
         and op.at is not None
         and text.haystack.repeats(halves(op)[0].encode("utf-8", "surrogateescape"))
     )

@@ -18,9 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.ops import (
-    InContext,
     InParagraph,
-    Occurrences,
     Predicate,
     Replace,
     ReplaceText,
@@ -51,37 +49,21 @@ from patchq.core.text.lines import BLANKS, BOM, Text, content, find, split_lines
 
 _WORD = re.compile(rb"[\w\x80-\xff]{2}")
 
-CharacterOp = ReplaceText | Occurrences | InContext
-
 
 class Wanted(Struct, frozen=True):
-    """A replacement of `target` between `before` and `after`, and the places meant."""
+    """A replacement of `target` between `before` and `after`, as the edit says it."""
 
     target: bytes
     replacement: bytes
-    count: int | None = 1
-    at: tuple[int, ...] | None = None
-    window: tuple[int, int] | None = None
-    before: bytes = b""
-    after: bytes = b""
-    stated: bool = False
-    takes_line_end: bool = False  # the line's end behind whole lines goes along
+    before: bytes
+    after: bytes
+    op: ReplaceText
 
     @classmethod
-    def of(cls, op: CharacterOp) -> Wanted:
-        match op:
-            case ReplaceText(old, new, count, stated, takes):
-                return cls(in_utf8(old), in_utf8(new), count, stated=stated, takes_line_end=takes)
-            case Occurrences(target, new, at, insert):
-                at = tuple(sorted(set(at))) if at is not None else None
-                if insert:
-                    return cls(b"", in_utf8(new), 1, at, before=in_utf8(target))
-                return cls(in_utf8(target), in_utf8(new), 1, at)
-            case InContext(before, target, after, new, every, window):
-                context = in_utf8(before), in_utf8(after)
-                return cls(
-                    in_utf8(target), in_utf8(new), None if every else 1, None, window, *context
-                )
+    def of(cls, op: ReplaceText) -> Wanted:
+        """Return the edit's texts as bytes."""
+        old, new, before, after = map(in_utf8, (op.old, op.new, op.before, op.after))
+        return cls(old, new, before, after, op)
 
     @property
     def old(self) -> bytes:
@@ -94,7 +76,7 @@ class Wanted(Struct, frozen=True):
     @property
     def counts(self) -> bool:
         """Return True if the edit states the number or the choice of its places."""
-        return self.at is not None or self.count not in (1, None) or self.stated
+        return self.op.at is not None or self.op.count not in (1, None) or self.op.stated
 
     def unescaped(self) -> Wanted:
         parts = (self.target, self.replacement, self.before, self.after)
@@ -103,23 +85,24 @@ class Wanted(Struct, frozen=True):
 
     def pick(self, found: Sequence[S], text: Text) -> Sequence[S]:
         """Return the places to change: none if too few, all if too many."""
-        if self.at is not None or self.count != 1:
+        count, at = self.op.count, sorted({*(self.op.at or ())})
+        if self.op.at is not None or count != 1:
             there = apart(found)
-            if self.at is None:
-                return there if len(there) >= (self.count or 1) else ()
-            known = self.at and 1 <= self.at[0] <= self.at[-1] <= len(there)
-            return [there[i - 1] for i in self.at] if known else ()
-        if len(found) > 1 and self.window:
-            first, last = self.window
+            if self.op.at is None:
+                return there if len(there) >= (count or 1) else ()
+            known = at and 1 <= at[0] <= at[-1] <= len(there)
+            return [there[i - 1] for i in at] if known else ()
+        if len(found) > 1 and self.op.window:
+            first, last = self.op.window
             inside = [span for span in found if first <= text.line_at(span.start) <= last]
             return inside if len(inside) == 1 else found
         return found
 
     def has_too_many(self, found: Sequence[object]) -> bool:
-        return self.at is None and self.count is not None and len(found) > self.count
+        return self.op.at is None and self.op.count is not None and len(found) > self.op.count
 
 
-def resolve(text: Text, op: CharacterOp, levels: Sequence[str]) -> Found | Missed:
+def resolve(text: Text, op: ReplaceText, levels: Sequence[str]) -> Found | Missed:
     """Return the place of `op` in `text`, or why it has none.
 
     `Missed("count")` has the number of places that were found instead of the stated one.
@@ -144,13 +127,13 @@ def resolve(text: Text, op: CharacterOp, levels: Sequence[str]) -> Found | Misse
     return Missed("count", places=begun_lines(text, most), detail=str(len(most)))
 
 
-def present(text: Text, op: CharacterOp, levels: Sequence[str]) -> Found | None:
+def present(text: Text, op: ReplaceText, levels: Sequence[str]) -> Found | None:
     """Return the new text's only place, if the edit is already applied.
 
     The caller has found the old text in no place.
     """
     wanted = _wanted(text, op)
-    if wanted.at is not None or wanted.count != 1:
+    if wanted.op.at is not None or wanted.op.count != 1:
         return None
     for reading, name in _readings(wanted, levels):
         lines = _as_lines(reading)
@@ -159,7 +142,7 @@ def present(text: Text, op: CharacterOp, levels: Sequence[str]) -> Found | None:
     return None
 
 
-def _wanted(text: Text, op: CharacterOp) -> Wanted:
+def _wanted(text: Text, op: ReplaceText) -> Wanted:
     """Return the edit's replacement, without a byte order mark that the text has already."""
     wanted = Wanted.of(op)
     if text.offset and not wanted.old.startswith(BOM):
@@ -199,7 +182,7 @@ def _literal(
             return _several(text, wanted, places, named or level, levels), most
         if len(found) > MOST_RANGES:
             return Missed("count", level, begun_lines(text, found), _times(found)), most
-        counted = wanted.at is not None and len(found) > 1 and wanted.target
+        counted = wanted.op.at is not None and len(found) > 1 and wanted.target
         there = None if counted else there_already(text, wanted, places, levels)
         if there is not None:
             return replace(there, level=named or level), most
@@ -214,7 +197,7 @@ def _several(
     places = begun_lines(text, found)
     why: Literal["count", "ambiguous"] = "count" if wanted.counts else "ambiguous"
     missed = Missed(why, level, places, detail=_times(found))
-    if wanted.count != 1 or len(found) > MOST_PLACES:
+    if wanted.op.count != 1 or len(found) > MOST_PLACES:
         return missed
     if wanted.old == wanted.new:
         return Found(level, places[0].start, places[0].end)
@@ -245,7 +228,7 @@ def _rewritten(
         inner = [within(text, span, wanted.before, wanted.after) for span in places]
     runs = (
         _without_line(text, span)
-        if wanted.takes_line_end
+        if wanted.op.takes_line_end
         else _changed(text, span, wanted.target, wanted.replacement)
         for span in inner
     )
@@ -377,7 +360,7 @@ def _as_lines(wanted: Wanted) -> Replace | None:
     if "\n" not in old:
         return None
     if not old.endswith("\n"):
-        return Replace(old + "\n", new if wanted.takes_line_end else new + "\n")
+        return Replace(old + "\n", new if wanted.op.takes_line_end else new + "\n")
     return Replace(old, new) if new.endswith("\n") or not new else None
 
 
@@ -386,7 +369,7 @@ def _by_lines(text: Text, wanted: Wanted, levels: Sequence[str]) -> Found | Miss
     if op is None:
         return Missed("none")
 
-    if wanted.at is None and wanted.count == 1:
+    if wanted.op.at is None and wanted.op.count == 1:
         return ladder.resolve(text, op, levels)
 
     def pick(found: list[LineRange]) -> Sequence[LineRange]:
@@ -421,7 +404,7 @@ def resolve_paragraphs(text: Text, op: InParagraph) -> Found | Missed:
     start, end = lines_at(text, places)
     new = in_utf8(op.new.replace("\r\n", "\n")).replace(b"\n", text.line_end)
     if op.target is not None:
-        wanted = Wanted(in_utf8(op.target), in_utf8(op.new), None)
+        wanted = Wanted.of(ReplaceText(op.target, op.new, None))
         if there := there_already(text, wanted, places, ("line_endings",)):
             return there
     runs = tuple(

@@ -9,10 +9,8 @@ from msgspec.structs import replace
 
 from patchq.core.model.ops import (
     Anchored,
-    InContext,
     InParagraph,
     InsertAt,
-    Occurrences,
     PatchHunk,
     Replace,
     ReplaceText,
@@ -22,9 +20,7 @@ from patchq.core.resolve.ladder import Found, Missed, inserted
 from patchq.core.resolve.levels import lines_of
 from patchq.core.text.lines import Text
 
-PartOp = (
-    Replace | ReplaceText | Occurrences | InContext | InParagraph | Anchored | InsertAt | PatchHunk
-)
+PartOp = Replace | ReplaceText | InParagraph | Anchored | InsertAt | PatchHunk
 
 
 class Hints(Struct, frozen=True):
@@ -58,7 +54,7 @@ def _match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
     match op:
         case Replace():
             return ladder.resolve(text, op, hints.levels)
-        case ReplaceText() | Occurrences() | InContext():
+        case ReplaceText():
             return characters.resolve(text, op, hints.levels)
         case InParagraph():
             return characters.resolve_paragraphs(text, op)
@@ -80,7 +76,7 @@ def present(text: Text, op: PartOp, hints: Hints) -> Found | None:
     match op:
         case Replace(old, new) | PatchHunk(old, new) if old or isinstance(op, Replace):
             return ladder.present(text, Replace(old, new), hints.levels)
-        case ReplaceText() | Occurrences() | InContext():
+        case ReplaceText():
             return characters.present(text, op, hints.levels)
         case _:
             return None

@@ -20,7 +20,6 @@ from patchq.core.model.ops import (
     Anchored,
     InParagraph,
     InsertAt,
-    Occurrences,
     Op,
     PatchHunk,
     Replace,
@@ -106,7 +105,8 @@ def _code(op: Op, missed: Missed) -> str:
         if why == "invented":
             return "anchor.invented"
         return "anchor.ambiguous" if why in ("ambiguous", "unwritable") else "anchor.none"
-    if why == "count" and (isinstance(op, ReplaceText) or not missed.detail.isdecimal()):
+    is_numbered = not isinstance(op, ReplaceText) or op.at is not None
+    if why == "count" and not (is_numbered and missed.detail.isdecimal()):
         return "match.count"
     return "match.ambiguous" if why == "ambiguous" else "match.none"
 
@@ -142,17 +142,16 @@ def _uncertain(edit: Edit, scene: Scene, missed: Missed, what: str, hint: str) -
 
 def _count(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     op = edit.op
-    stated = isinstance(op, ReplaceText) and op.stated
     asked = "another number of places"
     hint = "quote more of what surrounds the place"
-    if not missed.detail.isdecimal():
-        pass  # there are too many to count
-    elif isinstance(op, ReplaceText):
-        asked = f"`expected_replacements: {op.count}`" if stated else "one place"
+    if not (isinstance(op, ReplaceText) and missed.detail.isdecimal()):
+        pass  # they are too many to count, or sentences
+    elif op.at is None:
+        asked = f"`expected_replacements: {op.count}`" if op.stated else "one place"
         hint = f"say `expected_replacements: {missed.detail}` if all of them are meant, or {hint}"
-    elif isinstance(op, Occurrences) and op.at is not None:
+    else:
         numbers = ", ".join(map(str, op.at))
-        asked = f"`occurrence: {numbers}`" if op.insert else f"`occurrences: [{numbers}]`"
+        asked = f"`occurrence: {numbers}`" if op.before else f"`occurrences: [{numbers}]`"
         hint = f"count from 1 to {missed.detail}, or {hint}"
     times = "once" if missed.detail == "1" else f"{missed.detail} times"
     return Problem(

@@ -19,9 +19,7 @@ from msgspec.structs import replace
 
 from patchq.core.model.ops import (
     DIFF,
-    InContext,
     InsertAt,
-    Occurrences,
     ReplaceText,
     SetMode,
     Write,
@@ -324,7 +322,7 @@ class _Placed(Struct, frozen=True):
     def quotes(self) -> bool:
         """True if it quotes what it means: otherwise it has a place on any text."""
         op = self.edit.op
-        by_number = isinstance(op, Occurrences) and op.at is not None
+        by_number = isinstance(op, ReplaceText) and op.at is not None
         return not (by_number or isinstance(op, Write | WriteBytes | SetMode | InsertAt))
 
     def quoted_lines(self, lines: Sequence[bytes]) -> Lines | None:
@@ -332,7 +330,7 @@ class _Placed(Struct, frozen=True):
         if self.now.lines is None or self.now.state not in USABLE:
             return None
         first, end = self.now.lines[0] - 1, self.now.lines[1]
-        if isinstance(self.edit.op, ReplaceText | Occurrences | InContext):
+        if isinstance(self.edit.op, ReplaceText):
             quote = halves(self.edit.op)[0].encode("utf-8", "surrogateescape").split(b"\n")
             first += content(lines[first]) != quote[0]
             end -= bool(quote[-1]) and content(lines[end - 1]) != quote[-1]

@@ -12,9 +12,7 @@ from msgspec.structs import replace
 from patchq.core.model.ops import (
     Create,
     DeleteFile,
-    InContext,
     InsertAt,
-    Occurrences,
     Op,
     Rename,
     ReplaceText,
@@ -61,7 +59,7 @@ def test_a_chain_of_thousands_is_decided() -> None:
 
 
 def backup(target: str, new: str, id: str, of: str | None) -> Edit:
-    return replace(edit(InContext("", target, "", new), id, "contextual"), fallback_of=of)
+    return replace(edit(ReplaceText(target, new), id, "contextual"), fallback_of=of)
 
 
 @pytest.mark.parametrize(
@@ -86,17 +84,17 @@ BOTH_ORDERS = pytest.mark.parametrize("order", [1, -1], ids=["behind it", "befor
 @pytest.mark.parametrize(
     "other",
     [
-        InContext("", "a", " b", "x"),  # of the same characters
-        InContext("", "a b\n", "", "x b\n"),  # of the line
-        InContext("", "a ", "b", "x "),  # of more characters
+        ReplaceText("a", "x", after=" b"),  # of the same characters
+        ReplaceText("a b\n", "x b\n"),  # of the line
+        ReplaceText("a ", "x ", after="b"),  # of more characters
     ],
 )  # fmt: skip
 def test_a_contextual_edit_of_the_same_span_and_result_is_a_backup(
-    order: int, other: InContext
+    order: int, other: ReplaceText
 ) -> None:
-    twin = edit(Occurrences("a", "x", (1,)), "1", "indexed")
+    twin = edit(ReplaceText("a", "x", at=(1,)), "1", "indexed")
     backed = edit(other, "2", "contextual")
-    apart = edit(InContext("", "c", "", "y"), "3", "contextual")
+    apart = edit(ReplaceText("c", "y"), "3", "contextual")
     done = planned("a b\nc\n", [twin, backed, apart][::order])
     assert states(done)[::order] == ["applied", "skipped", "applied"]
     assert done.edits[1].cancelled_by == "1"
@@ -106,11 +104,15 @@ def test_a_contextual_edit_of_the_same_span_and_result_is_a_backup(
 @BOTH_ORDERS
 @pytest.mark.parametrize(
     "other",
-    [InContext("", "a", " b", "q"), InContext("", "a b", "", "x y"), InContext("", "a", " b", "")],
+    [
+        ReplaceText("a", "q", after=" b"),
+        ReplaceText("a b", "x y"),
+        ReplaceText("a", "", after=" b"),
+    ],
     ids=["another result", "more than that", "nothing"],
 )
-def test_another_intent_that_overlaps_is_a_conflict(order: int, other: InContext) -> None:
-    twin = edit(Occurrences("a", "x", (1,)), "1", "indexed")
+def test_another_intent_that_overlaps_is_a_conflict(order: int, other: ReplaceText) -> None:
+    twin = edit(ReplaceText("a", "x", at=(1,)), "1", "indexed")
     assert told(planned("a b\n", [twin, edit(other, "2", "contextual")][::order])) == [
         "conflict.overlap"
     ]

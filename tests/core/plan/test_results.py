@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.ops import Create, DeleteFile, Occurrences, Op, Replace, ReplaceText, Write
+from patchq.core.model.ops import Create, DeleteFile, Op, Replace, ReplaceText, Write
 from patchq.core.model.values import Edit, FileChange, Plan
 from patchq.core.plan.batch import plan as plan_of
 from patchq.core.plan.syntax import MAX_BYTES, unparsable
@@ -98,7 +98,7 @@ def unescaped(*ops: Op, path: str = "f.py", base: str = BASE, judged: bool = Tru
     ("op", "result"),
     [
         (LOST, MADE),
-        (Occurrences(LOST.old, LOST.new, (1,)), MADE),
+        (ReplaceText(LOST.old, LOST.new, at=(1,)), MADE),
         (Replace(LOST.old, LOST.new + "\n"), MADE),
         (ReplaceText(ONE, '    x = \\"a\\\\n\\"\\n    return x\\n'),
             BASE.replace(ONE, '    x = "a\\n"\n    return x\n')),

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.core.model.ops import (
-    InContext,
     InParagraph,
-    Occurrences,
     Op,
     PatchHunk,
     Replace,
@@ -42,14 +40,14 @@ API = "contains('API')"
         ("x \ny\nx\ny \n", ReplaceText("x\ny\n", "x\nz\n", 2, stated=True), "x \nz\nx\nz\n"),
         ("x\nx\ny\n", ReplaceText("x\n", ""), "x\ny\n"),  # two places with one result
         # occurrences
-        ("x x x\n", Occurrences("x", "y", (2,)), "x y x\n"),
-        ("x x x\n", Occurrences("x", "y", (3, 1)), "y x y\n"),
-        ("x x x\n", Occurrences("x", "y", (1, 1)), "y x x\n"),
-        ("x x x\n", Occurrences("x", "!", (1, 3), insert=True), "x! x x!\n"),
-        ("x x x\n", Occurrences("x", "", (2,)), "x  x\n"),
-        ("x x x\n", Occurrences("x", "y", (4,)), "match.none"),
-        ("x x x\n", Occurrences("x", "y", (0,)), "match.none"),
-        ("x x x\n", Occurrences("x", "y"), "match.ambiguous"),
+        ("x x x\n", ReplaceText("x", "y", at=(2,)), "x y x\n"),
+        ("x x x\n", ReplaceText("x", "y", at=(3, 1)), "y x y\n"),
+        ("x x x\n", ReplaceText("x", "y", at=(1, 1)), "y x x\n"),
+        ("x x x\n", ReplaceText("", "!", at=(1, 3), before="x"), "x! x x!\n"),
+        ("x x x\n", ReplaceText("x", "", at=(2,)), "x  x\n"),
+        ("x x x\n", ReplaceText("x", "y", at=(4,)), "match.none"),
+        ("x x x\n", ReplaceText("x", "y", at=(0,)), "match.none"),
+        ("x x x\n", ReplaceText("x", "y"), "match.ambiguous"),
         # less than a line is not stretched
         ('say("a")\n', ReplaceText("say(“a”)", "tell('a')"), "tell('a')\n"),  # typography
         ('say("a")\n', ReplaceText("say(“a”)", "say(“b”)"), "match.none"),
@@ -77,7 +75,7 @@ API = "contains('API')"
         ("a\nb\nc\n", ReplaceText("a\\nb\\n", ""), "c\n"),  # escaped and gone
         ("a\nb\nc\n", ReplaceText("a\\nb", ""), "\nc\n"),
         ("a\nb\nc\n", ReplaceText("a\\nb\\n", "d\\n"), "d\nc\n"),  # escaped
-        ("a\nb\nc\n", Occurrences("a\n...\nc\n", "d\n...\nc\n", (1,)), "match.none"),
+        ("a\nb\nc\n", ReplaceText("a\n...\nc\n", "d\n...\nc\n", at=(1,)), "match.none"),
         # bytes of the file stay
         ("a\r\nb\r\n", ReplaceText("b", "c\nd"), "a\r\nc\r\nd\r\n"),  # CRLF
         ("a\r\nb\n", ReplaceText("a\nb", "a\nc"), "a\r\nc\n"),  # mixed
@@ -98,26 +96,28 @@ API = "contains('API')"
         ("a\nx\nb\n", ReplaceText("a\nb\n", "a\nx\nb\n"), "already"),
         ("a\nx\nb", ReplaceText("a\nb", "a\nx\nb"), "already"),
         ("x y\n", ReplaceText("x", "x y", None), "already"),
-        ("f(a, b)\n", InContext("f(a", "", "", ", b"), "already"),
+        ("f(a, b)\n", ReplaceText("", ", b", before="f(a"), "already"),
         ("a\n\nb\n", ReplaceText("a", "a\n"), "already"),
-        ("x! x x!\n", Occurrences("x", "!", (1, 3), insert=True), "already"),
+        ("x! x x!\n", ReplaceText("", "!", at=(1, 3), before="x"), "already"),
         # what is not there already
         ("import a\nimport b.c\n", ReplaceText("import a", "import a\nimport b"),
             "import a\nimport b\nimport b.c\n"),  # a part of a line
-        ("x x\n", Occurrences("x", "x x", (1,)), "x x x\n"),  # a stated occurrence
+        ("x x\n", ReplaceText("x", "x x", at=(1,)), "x x x\n"),  # a stated occurrence
         ("a b\n", ReplaceText("a", "a "), "a  b\n"),  # blanks alone
         ("a bc\n", ReplaceText("a", "a b"), "a b bc\n"),  # a part of a word
         # in context
-        ("f(a) g(a)\n", InContext("g(", "a", ")", "b"), "f(a) g(b)\n"),  # the context decides
-        ("f(a) f(a)\n", InContext("f(", "a", ")", "b"), "match.ambiguous"),  # two places
-        ("f(a) f(a)\n", InContext("f(", "a", ")", "b", every=True), "f(b) f(b)\n"),  # all
-        ("a\na\n", InContext("", "a", "", "b", window=(2, 3)), "a\nb\n"),  # the window decides
-        ("a\na\n", InContext("", "a", "", "b", window=(1, 2)), "match.ambiguous"),
-        ("a\na\n", InContext("", "a", "", "b", window=(3, 4)), "match.ambiguous"),
-        ("f(a)\n", InContext("f(", "", "a", "b, "), "f(b, a)\n"),  # an addition
-        ('"a" x\n', InContext("“a” ", "x", "", "y"), '"a" y\n'),  # the context keeps its bytes
-        ("  a\n  b\n  c\n", InContext("a\n", "b\n", "c\n", "d\n"), "  a\n  d\n  c\n"),  # by lines
-        ("a\nb\n", InContext("x", "a", "", "b"), "match.none"),  # no place
+        ("f(a) g(a)\n", ReplaceText("a", "b", before="g(", after=")"), "f(a) g(b)\n"),
+        ("f(a) f(a)\n", ReplaceText("a", "b", before="f(", after=")"), "match.ambiguous"),
+        ("f(a) f(a)\n", ReplaceText("a", "b", None, before="f(", after=")"), "f(b) f(b)\n"),  # all
+        ("a\na\n", ReplaceText("a", "b", window=(2, 3)), "a\nb\n"),  # the window decides
+        ("a\na\n", ReplaceText("a", "b", window=(1, 2)), "match.ambiguous"),
+        ("a\na\n", ReplaceText("a", "b", window=(3, 4)), "match.ambiguous"),
+        ("f(a)\n", ReplaceText("", "b, ", before="f(", after="a"), "f(b, a)\n"),  # an addition
+        ('"a" x\n', ReplaceText("x", "y", before="“a” "), '"a" y\n'),  # the context keeps its bytes
+        # by lines
+        ("  a\n  b\n  c\n", ReplaceText("b\n", "d\n", before="a\n", after="c\n"),
+            "  a\n  d\n  c\n"),
+        ("a\nb\n", ReplaceText("a", "b", before="x"), "match.none"),  # no place
         # paragraph
         (TEXT, InParagraph(API, "old", "new"), TEXT.replace("old", "new", 1)),
         (TEXT, InParagraph("contains('The')", "old", "new"), "match.ambiguous"),  # two places
@@ -161,7 +161,6 @@ SLIPS: tuple[Slip, ...] = (
 FORMS: tuple[Callable[[str, str], Op], ...] = (
     Replace,
     ReplaceText,
-    Occurrences,
     PatchHunk,
     lambda old, new: ReplaceText(old.removesuffix("\n"), new.removesuffix("\n")),
 )

@@ -10,7 +10,6 @@ from patchq.core.model.ops import (
     Anchored,
     InParagraph,
     InsertAt,
-    Occurrences,
     Op,
     PatchHunk,
     ReplaceText,
@@ -146,7 +145,7 @@ def test_what_diagnosis_may_cost_has_a_bound() -> None:
     ("op", "code", "said"),
     [
         (ReplaceText("x", "y", 3, stated=True), "match.count", "2 times"),
-        (Occurrences("x", "y", (3,)), "match.none", "2 times"),
+        (ReplaceText("x", "y", at=(3,)), "match.none", "2 times"),
         (ReplaceText("x", "y"), "match.ambiguous", "2"),
         (ReplaceText("q", "y"), "match.none", "f.txt"),
         (InsertAt(9, "y\n"), "match.none", "2 lines"),

@@ -21,10 +21,8 @@ from patchq.core.model.ops import (
     INDEXED,
     Anchored,
     Create,
-    InContext,
     InParagraph,
     InsertAt,
-    Occurrences,
     Op,
     PredicateError,
     ReplaceText,
@@ -226,7 +224,8 @@ def _occurrences(members: Members, _: Tool) -> Op:
         ),
     )
     at = tuple(numbers) if node else None
-    return Occurrences(target, _new_text(members, kind), at, insert=adds)
+    old, before = ("", target) if adds else (target, "")
+    return ReplaceText(old, _new_text(members, kind), at=at, before=before)
 
 
 def _in_context(members: Members, _: Tool) -> Op:
@@ -262,7 +261,8 @@ def _in_context(members: Members, _: Tool) -> Op:
     )
     new, every, window = _new_text(members, kind), members.flag("all"), _window(members)
     if paragraph is None:
-        return InContext(before, target, after, new, every, window)
+        count = None if every else 1
+        return ReplaceText(target, new, count, before=before, after=after, window=window)
     try:
         parse_predicate(paragraph)
     except PredicateError as error:
