@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import signal
 import time
 from collections import Counter
@@ -113,18 +112,22 @@ class Pack:
     """Exit codes of daemons that nobody killed."""
     resting: list[float] = field(default_factory=list)
     """Until when those rest that had nothing to do."""
+    took: float = 0.0
+    """Seconds of the processor of those that ended and had work."""
 
     def tend(self) -> None:
         now = time.monotonic()
         self.resting = [until for until in self.resting if until > now]
         for child in list(self.running):
-            pid, status = os.waitpid(child.pid, os.WNOHANG)
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             if pid:
                 self.running.remove(child)
                 code = os.waitstatus_to_exitcode(status)
                 if code == _BUSY_ELSEWHERE:
                     self.resting.append(now + _REST_SECONDS * self.rng.random())
-                elif code != -signal.SIGKILL:
+                    continue
+                self.took += usage.ru_utime + usage.ru_stime
+                if code != -signal.SIGKILL:
                     self.ended[code] += 1
         while len(self.running) + len(self.resting) < self.size:
             said = self.soak.repo.parent / "daemons.log"
@@ -148,12 +151,10 @@ class Pack:
         return int(told["pid"])
 
     def spent(self) -> float:
-        """Seconds of the processor that all daemons took, those that ended included; nobody else
-        whom this process started may have ended."""
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        """Seconds of the processor that the daemons took, without those that found another at
+        work and ended."""
         now = (Path(f"/proc/{child.pid}/schedstat").read_text() for child in self.running)
-        running = sum(int(told.split()[0]) for told in now) / 10**9
-        return ended.ru_utime + ended.ru_stime + running
+        return self.took + sum(int(told.split()[0]) for told in now) / 10**9
 
     def stop(self) -> None:
         for child in self.running:
