@@ -26,8 +26,6 @@ _KIND_NAMES = {1: b"commit", 2: b"tree", BLOB: b"blob"}
 # The mode of a tree's entry that is not a directory, and its object's id in hex.
 Leaf = tuple[int, str]
 Changes = dict[str, tuple[Leaf | None, Leaf | None]]  # path -> (before, after), modes and ids
-# Changes by directory: a subdirectory, what shall stand at the name, or None for a deletion.
-Node = dict[str, "Node | Leaf | None"]
 
 _CRUD = re.compile(r"[\x00-\x1f\x7f<>]")
 _EDGES = " .,:;\"\\'"
@@ -181,27 +179,40 @@ def _leaf(item: bytes | None) -> Leaf | None:
     return mode, item[-20:].hex()
 
 
-def graft(trees: Trees, keep: Callable[[bytes], str], base: str | None, node: Node) -> str | None:
-    """Return the id of the tree `base` with the changes, or None if empty.
+def graft(
+    trees: Trees,
+    keep: Callable[[bytes], str],
+    base: str | None,
+    leaves: Mapping[bytes, Leaf | None],
+) -> str | None:
+    """Return the id of the tree `base` with the leaves at their paths, or None if empty.
 
-    Without a `base`, that is an empty tree.  `keep` stores a tree's bytes and gives their id.  What
-    does not change stays byte for byte.  Raises `RepositoryFault` for a new name that no file can
-    have.
+    Without a `base`, that is an empty tree; a leaf of None is a deletion.  `keep` stores a tree's
+    bytes and gives their id.  What does not change stays byte for byte.  Where one path is a
+    directory of another, the file that is deleted gives way to the one that is written; the
+    difference of the finished trees shows any other loss.  Raises `RepositoryFault` for a new name
+    that no file can have.
     """
     items = dict(trees.items(base))
+    entries = {path: leaf for path, leaf in leaves.items() if b"/" not in path}
+    below: dict[bytes, dict[bytes, Leaf | None]] = {}
+    for path, leaf in leaves.items():
+        name, slash, rest = path.partition(b"/")
+        if slash:
+            below.setdefault(name, {})[rest] = leaf
+    for name, inner in below.items():
+        there = items.get(name, b"")
+        tree = graft(trees, keep, there[-20:].hex() if _is_tree(there) else None, inner)
+        entries[name] = entries.get(name) or ((TREE, tree) if tree else None)
     moved = False
-    for name, child in node.items():
-        key = name.encode("utf-8", "surrogateescape")
-        there = items.get(key, b"")
-        if isinstance(child, dict):
-            below = graft(trees, keep, there[-20:].hex() if _is_tree(there) else None, child)
-            child = (TREE, below) if below else None
-        if child is None:
-            items.pop(key, None)
+    for name, entry in entries.items():
+        if entry is None:
+            items.pop(name, None)
             continue
-        if not there and (name in ("", ".", "..") or name.lower() == ".git"):
-            raise RepositoryFault(f"{name!r} cannot be the name of a file")
-        items[key] = item = b"%o %b\0%b" % (child[0], key, bytes.fromhex(child[1]))
+        there = items.get(name, b"")
+        if not there and (name in (b"", b".", b"..") or name.lower() == b".git"):
+            raise RepositoryFault(f"{_text(name)!r} cannot be the name of a file")
+        items[name] = item = b"%o %b\0%b" % (entry[0], name, bytes.fromhex(entry[1]))
         moved = moved or not there or _is_tree(there) != _is_tree(item)
     if not items:
         return None
@@ -326,26 +337,6 @@ def object_id(kind: int, data: bytes) -> str:
     """
     head = b"%b %d\0" % (_KIND_NAMES[kind], len(data))
     return hashlib.sha1(head + data, usedforsecurity=False).hexdigest()
-
-
-def nest(leaves: Mapping[str, Leaf | None]) -> Node:
-    """Return the same changes by directory.
-
-    Where one path is a directory of another, the file that is deleted gives way to the one that is
-    written.  The difference of the finished trees shows any other loss.
-    """
-    root: Node = {}
-    for path, leaf in sorted(leaves.items(), key=lambda item: item[1] is not None):
-        *parents, name = path.split("/")
-        node = root
-        for parent in parents:
-            child = node.get(parent)
-            if not isinstance(child, dict):
-                child = node[parent] = {}
-            node = child
-        if leaf is not None or name not in node:
-            node[name] = leaf
-    return root
 
 
 def digest_of(changes: Iterable[FileChange]) -> str:

@@ -26,7 +26,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import TypeVar
 
 import pygit2
 from msgspec import Struct
@@ -53,12 +53,11 @@ from patchq.gate.git.objects import (
     is_regular,
     leaves,
     make_identity,
-    nest,
 )
 from patchq.gate.git.opening import FETCH_SECONDS, Promised, open_handle, promisors
 from patchq.gate.git.refs import common_directory, head_target, ref_target, ref_value, ref_values
 
-AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
+Kind = TypeVar("Kind", pygit2.Object, pygit2.Commit)
 # Gives a commit object's bytes with a signature, if one is wanted.
 Sign = Callable[[bytes], bytes]
 
@@ -74,7 +73,7 @@ class Repository:
     def __init__(self, repo: pygit2.Repository) -> None:
         self.raw_repository = repo  # libgit2's own handle, for the other modules of this package
         self._listed: tuple[str, Listing] | None = None
-        self.trees = Trees(self._tree_bytes)
+        self.trees = Trees(partial(self.raw, kind=pygit2.Tree))
         self.leaf = self.trees.leaf
         self.buffer = ObjectBuffer()  # the objects that no file has yet
         # A directory of objects that are read as if they were the repository's own.
@@ -173,7 +172,7 @@ class Repository:
         A symbolic ref, or one to another object, has none.
         """
         tip = self.ref_target(fullname)
-        return tip if tip and isinstance(self._object(tip), pygit2.Commit) else None
+        return tip if tip and isinstance(self._object(tip, pygit2.Object), pygit2.Commit) else None
 
     def refs(self, prefix: str) -> dict[str, str]:
         return ref_values(self.commondir, prefix)
@@ -301,25 +300,26 @@ class Repository:
         except (KeyError, pygit2.GitError) as error:
             raise fault(f"cannot read the history of {tip}", error, ObjectDamaged) from None
 
-    def _object(self, oid: str) -> AnyObject:
+    def _object(self, oid: str, kind: type[Kind]) -> Kind:
         self.promised.fetch([oid])
         try:
-            return cast(AnyObject, self.raw_repository[oid])
+            found = self.raw_repository[oid]
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise fault(f"cannot read object {oid}", error, ObjectDamaged) from None
+        if not isinstance(found, kind):
+            raise ObjectDamaged(f"{oid} is no {kind.__name__.lower()}", FSCK)
+        return found
 
     def _commit(self, oid: str) -> pygit2.Commit:
-        commit = self._object(oid)
-        if not isinstance(commit, pygit2.Commit):
-            raise RepositoryFault(f"{oid} is not a commit")
-        return commit
+        return self._object(oid, pygit2.Commit)
 
     def has(self, oid: str) -> bool:
         return self.buffer.content(oid) is not None or oid in self.raw_repository
 
-    def raw(self, oid: str) -> bytes:
+    def raw(self, oid: str, kind: type[pygit2.Object] = pygit2.Object) -> bytes:
+        """Return an object's bytes; raise `ObjectDamaged` if it is not of the kind."""
         kept = self.buffer.content(oid)
-        return self._object(oid).read_raw() if kept is None else kept
+        return self._object(oid, kind).read_raw() if kept is None else kept
 
     def size(self, oid: str) -> int:
         self.promised.fetch([oid])
@@ -327,16 +327,6 @@ class Repository:
             return int(self.raw_repository.odb.read_header(oid)[1])
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise fault(f"cannot read {oid}", error, ObjectDamaged) from None
-
-    def _tree_bytes(self, oid: str) -> bytes:
-        """Return a tree's bytes; raise `ObjectDamaged` if the object is no tree."""
-        kept = self.buffer.content(oid)
-        if kept is not None:
-            return kept
-        found = self._object(oid)
-        if not isinstance(found, pygit2.Tree):
-            raise ObjectDamaged(f"cannot read object {oid}: it is no tree", FSCK)
-        return found.read_raw()
 
     def listing(self, root: str) -> Listing:
         """Return the files of a tree.
@@ -433,8 +423,8 @@ class Repository:
         base = self.tree(parent).root if parent else new_tree(b"")
         look_up = partial(self.leaf, base)
         declared = leaves(look_up, changes, partial(self.buffer.keep, ObjectType.BLOB))
-        grafted = graft(self.trees, new_tree, base, nest(declared))
-        root = grafted or new_tree(b"")
+        places = {os.fsencode(path): leaf for path, leaf in declared.items()}
+        root = graft(self.trees, new_tree, base, places) or new_tree(b"")
         difference = differences(self.trees, base, root)
         after = {path: leaf for path, (_, leaf) in difference.items()}
         want = {path: leaf for path, leaf in declared.items() if leaf != look_up(path)}
