@@ -14,7 +14,7 @@ which `clean` removes, and it holds the lock for half the time.  It knows refs i
 one backend that libgit2 opens.
 
 A renamed file whose content was not flushed may come out of a power cut empty, so a value is
-flushed first: one by one, or, for many, `stage` them all and flush once by `files.barrier`.
+flushed first: one by one, or, for many, all are `staged` and flushed once by `files.barrier`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from errno import ENAMETOOLONG
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 from weakref import finalize
-
-from msgspec import Struct
 
 from patchq.gate.errors import DiskFault, ObjectsGone, RepositoryFault
 from patchq.gate.git import files, records
 from patchq.gate.git.objects import Identity
+
+if TYPE_CHECKING:
+    from patchq.gate.git.repository import Repository
 
 _BAD_NAME = re.compile(
     r"""[\x00-\x20\x7f~^:?*\[\\]      # a character that git reserves
@@ -204,37 +205,30 @@ _NULL = "0" * 40
 _OURS = ("refs/heads/", records.REMOTES, records.OWN, records.NOTES)
 
 
-class HasRefs(Protocol):
-    """A repository, as far as moves need it."""
+@contextmanager
+def staged(repo: Repository, commits: Iterable[str]) -> Iterator[None]:
+    """Write values for the moves of a block, which flushes them before the first move.
 
-    commondir: Path
-
-    def exists(self, commit: str) -> bool: ...
-
-
-class Staged(Struct, frozen=True):
-    """A value for refs, written and not yet flushed.
-
-    It serves any number of swaps, which share its inode, as git never writes a ref in place; `drop`
-    ends it.
+    Each serves any number of moves, which share its inode, as git never writes a ref in place.
     """
+    try:
+        for commit in {*commits}:
+            repo.staged[commit] = _value(repo, commit)
+        yield
+    finally:
+        while repo.staged:
+            repo.staged.popitem()[1].free()
 
-    oid: str
-    lock: files.LockFile
 
-    def drop(self) -> None:
-        self.lock.free()
-
-
-def stage(repo: HasRefs, oid: str) -> Staged:
-    return Staged(oid, files.LockFile.write(repo.commondir, _SUFFIX, f"{oid}\n".encode()))
+def _value(repo: Repository, commit: str) -> files.LockFile:
+    return files.LockFile.write(repo.commondir, _SUFFIX, f"{commit}\n".encode())
 
 
 def move(
-    repo: HasRefs,
+    repo: Repository,
     ref: str,
     old: str | None,
-    new: str | Staged,
+    new: str,
     message: str,
     identity: Identity,
     *,
@@ -252,38 +246,36 @@ def move(
     `errors.RepositoryFault` for a symbolic or symlinked ref, and for a new one whose name is the
     directory of another ref, or the reverse.
     """
-    staged = new if isinstance(new, Staged) else stage(repo, new)
+    path, staged = _path(repo, ref), repo.staged.get(new)
+    lock = staged or _value(repo, new)
     try:
-        path = _path(repo, ref)
-        if not isinstance(new, Staged):
-            staged.lock.flush()
+        if not staged:
+            lock.flush()
         if old is None:
             _refuse_neighbours(repo, ref)  # else there may be no directory to lock in
-        staged.lock.hold(path.with_name(f"{path.name}.lock"), wait, cut)
+        lock.hold(path.with_name(f"{path.name}.lock"), wait, cut)
         value = ref_value(repo.commondir, ref)
         if value and value.startswith(_SYMBOLIC):
             raise RepositoryFault(f"{ref} is a symbolic ref", "name the branch that it points to")
         if value != old:
             return False
-        if not repo.exists(staged.oid):
-            raise ObjectsGone(f"commit {staged.oid} is gone", "it is made again on a retry")
+        if not repo.exists(new):
+            raise ObjectsGone(f"commit {new} is gone", "it is made again on a retry")
         _make_room(path)
-        _log(repo, ref, old or _NULL, [*through, (staged.oid, message)], identity)
+        _log(repo, ref, old or _NULL, [*through, (new, message)], identity)
         first()
-        staged.lock.publish(path)
+        lock.publish(path)
     except OSError as error:
         raise DiskFault(f"cannot write {ref}: {error}") from error
     finally:
-        staged.lock.unlock()
-        if staged is not new:
-            staged.drop()
+        (lock.unlock if staged else lock.free)()
     return True
 
 
-def delete(repo: HasRefs, ref: str, old: str, *, wait: float = files.WAIT_SECONDS) -> bool:
+def delete(repo: Repository, ref: str, old: str, *, wait: float = files.WAIT_SECONDS) -> bool:
     """Delete the ref with its reflog; return False if `old` is not its tip."""
     path = _path(repo, ref)
-    lock = stage(repo, old).lock
+    lock = _value(repo, old)
     try:
         lock.hold(path.with_name(f"{path.name}.lock"), wait)
         if ref_value(repo.commondir, ref) != old:
@@ -300,7 +292,7 @@ def delete(repo: HasRefs, ref: str, old: str, *, wait: float = files.WAIT_SECOND
     return True
 
 
-def put(repo: HasRefs, ref: str, commit: str | None, message: str, who: Identity) -> None:
+def put(repo: Repository, ref: str, commit: str | None, message: str, who: Identity) -> None:
     """Have the ref at the commit, or (None) nowhere, whatever it holds now."""
     now = ref_target(repo.commondir, ref)
     if commit and commit != now:
@@ -327,7 +319,7 @@ def clean(commondir: Path) -> list[Path]:
     return freed
 
 
-def _path(repo: HasRefs, ref: str) -> Path:
+def _path(repo: Repository, ref: str) -> Path:
     path = repo.commondir / ref
     if not ref.startswith(_OURS) or not is_ref_name(ref):
         raise RepositoryFault(f"{ref!r} is not the name of a ref that patchq may write")
@@ -339,7 +331,7 @@ def _path(repo: HasRefs, ref: str) -> Path:
     return path
 
 
-def _refuse_neighbours(repo: HasRefs, ref: str) -> None:
+def _refuse_neighbours(repo: Repository, ref: str) -> None:
     parts = ref.split("/")
     above = ("/".join(parts[:length]) for length in range(3, len(parts)))
     neighbour = next((name for name in above if ref_value(repo.commondir, name)), None)
@@ -359,7 +351,7 @@ def _make_room(path: Path) -> None:
 
 
 def _log(
-    repo: HasRefs, ref: str, old: str, steps: Sequence[tuple[str, str]], identity: Identity
+    repo: Repository, ref: str, old: str, steps: Sequence[tuple[str, str]], identity: Identity
 ) -> None:
     """Append to the reflogs of the branch and of each HEAD on it.
 

@@ -36,7 +36,7 @@ from patchq.core.model.listing import Listing
 from patchq.core.model.values import Entry, EntryKind, FileChange
 from patchq.gate.errors import ObjectDamaged, RepositoryFault
 from patchq.gate.git.command import FSCK, fault, misconfigured, remotely
-from patchq.gate.git.files import give_back_memory
+from patchq.gate.git.files import LockFile, give_back_memory
 from patchq.gate.git.object_buffer import ObjectBuffer
 from patchq.gate.git.objects import (
     LINK,
@@ -76,6 +76,7 @@ class Repository:
         self.trees = Trees(partial(self.raw, kind=pygit2.Tree))
         self.leaf = self.trees.leaf
         self.buffer = ObjectBuffer()  # the objects that no file has yet
+        self.staged: dict[str, LockFile] = {}  # written values for refs; see `refs.staged`
         # A directory of objects that are read as if they were the repository's own.
         self.borrowed: Path | None = None
         # An attribute lookup through a handle with a git directory also reads the index.

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 
 from msgspec import Struct, field
@@ -31,7 +31,7 @@ from patchq.core.model.values import Envelope
 from patchq.gate.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, Moved, bundles
-from patchq.gate.git.refs import Staged, heads
+from patchq.gate.git.refs import heads
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import reports
 from patchq.gate.pipeline import history
@@ -74,20 +74,19 @@ def land(decisions: Sequence[Decision], session: Session) -> Landed:
         left = [one.decision for one in written if _intended(one, session)]
     if len(left) < len(written):
         return Landed(again=left)
-    with ExitStack() as staged:
-        rows = _rows(decisions, session, staged)
+    rows = _rows(decisions)
+    with refs.staged(session.repo, [row[-1].commit for row in rows]):
         flush(session)
-        moved = session.branches.land([row.move(session) for row in rows]) if rows else []
-        made = [row for row, one in zip(rows, moved, strict=True) if one.made]
+        moved = session.branches.land([_move(row, session) for row in rows]) if rows else []
         lost = {
             decision.id: (row, one)
             for row, one in zip(rows, moved, strict=True)
             if not one.made
-            for decision in row.decisions
+            for decision in row
         }
         landed = _split_by_outcome(written, lost, session)
         if rows:
-            _mark(made, landed.done, session)
+            _mark(landed.done, session)
             flush(session)
     landed.unsure.update(path for one in moved for path in one.unsure)
     return landed
@@ -109,7 +108,9 @@ def _intended(written: Publication, session: Session) -> bool:
 
 
 def _split_by_outcome(
-    written: Sequence[Publication], not_made: Mapping[str, tuple[_Row, Moved]], session: Session
+    written: Sequence[Publication],
+    not_made: Mapping[str, tuple[_Row, Moved]],
+    session: Session,
 ) -> Landed:
     """Return the verdicts that are true now, and the batches to decide again.
 
@@ -132,7 +133,7 @@ def _split_by_outcome(
         if commit := moved.landed.get(decision.commit):  # by another process that had it in hand
             tree = session.repo.tree(commit).root
             landed.done.append(publication(replace(decision, commit=commit, tree=tree)))
-        elif isinstance(fault, ObjectDamaged | CannotFollow) and len(row.decisions) == 1:
+        elif isinstance(fault, ObjectDamaged | CannotFollow) and len(row) == 1:
             landed.done.append(publication(decision.damaged(fault)))
         elif isinstance(fault, Declined):
             landed.done.append(publication(decision.declined(fault)))
@@ -164,11 +165,17 @@ def hold_on(decision: Decision, session: Session) -> None:
         session.queue.hold(decision.claim, written.report)
 
 
-def _rows(decisions: Sequence[Decision], session: Session, staged: ExitStack) -> list[_Row]:
-    """The moves that make the verdicts true; batches on one branch that follow each other move it
-    together, whatever is proposed in between.  Their values last until `staged` closes."""
-    rows: list[list[Decision]] = []
-    newest: dict[str, list[Decision]] = {}
+# Verdicts whose commits move one branch, one upon the other.
+_Row = list[Decision]
+
+
+def _rows(decisions: Sequence[Decision]) -> list[_Row]:
+    """Return the verdicts with commits, those together that move one branch in a row.
+
+    It does not matter what is proposed in between.
+    """
+    rows: list[_Row] = []
+    newest: dict[str, _Row] = {}
     for decision in decisions:
         if not decision.commit:
             continue
@@ -180,48 +187,33 @@ def _rows(decisions: Sequence[Decision], session: Session, staged: ExitStack) ->
         else:
             newest[decision.target] = [decision]
             rows.append(newest[decision.target])
-    made: list[_Row] = []
-    for row in rows:
-        value = refs.stage(session.repo, row[-1].commit)
-        staged.callback(value.drop)
-        made.append(_Row(row, value))
-    return made
+    return rows
 
 
-class _Row(Struct, frozen=True):
-    """The move of one branch, for one verdict or for several in a row.  Its value is written before
-    the flush, so that the flush makes it durable."""
-
-    decisions: Sequence[Decision]
-    value: Staged
-
-    def move(self, session: Session) -> BranchMove:
-        first, last, who = self.decisions[0], self.decisions[-1], session.identity()
-        if first.state == "proposed":
-            branch = records.branch(first.id)
-            return BranchMove(branch, None, self.value, first.log, who, behind=first.target)
-        return BranchMove(
-            first.target,
-            first.tip,
-            self.value,
-            last.log,
-            who,
-            through=[(one.commit, one.log) for one in self.decisions[:-1]],
-            touched={path for one in self.decisions for path in one.paths},
-            # A batch that waited for a lock already looks again soon, so it need not wait.
-            cut=lambda: first.claim.held or session.stop.is_set,
-            backup=session.config.worktree.backup,
-        )
+def _move(row: _Row, session: Session) -> BranchMove:
+    first, last, who = row[0], row[-1], session.identity()
+    if first.state == "proposed":
+        branch = records.branch(first.id)
+        return BranchMove(branch, None, first.commit, first.log, who, behind=first.target)
+    return BranchMove(
+        first.target,
+        first.tip,
+        last.commit,
+        last.log,
+        who,
+        through=[(one.commit, one.log) for one in row[:-1]],
+        touched={path for one in row for path in one.paths},
+        # A batch that waited for a lock already looks again soon, so it need not wait.
+        cut=lambda: first.claim.held or session.stop.is_set,
+        backup=session.config.worktree.backup,
+    )
 
 
-def _mark(made: Sequence[_Row], done: Sequence[Publication], session: Session) -> None:
-    values: dict[str, Staged] = {row.decisions[0].id: row.value for row in made}
+def _mark(done: Sequence[Publication], session: Session) -> None:
     for decision in (one.decision for one in done):
         if decision.state == "proposed" and decision.commit:
-            # One that another process made of the same response has no value here.
-            value = values.get(decision.id, decision.commit)
             mark, who = records.WAITING + decision.id, session.identity()
-            refs.move(session.repo, mark, None, value, decision.log, who)
+            refs.move(session.repo, mark, None, decision.commit, decision.log, who)
 
 
 def move_target(session: Session, move: BranchMove, along: Sequence[BranchMove]) -> bool:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -31,7 +30,7 @@ from patchq.core.model.values import Base, Problem, StandsOn
 from patchq.gate.errors import Busy, Fault, ObjectDamaged
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
-from patchq.gate.git.refs import Staged, heads
+from patchq.gate.git.refs import heads
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import overlaps, presubmit, reports
 from patchq.gate.land.elsewhere import catch_up
@@ -192,15 +191,12 @@ def with_edits(
 def _take(steps: Sequence[_Step], session: Session) -> dict[str, str]:
     if not steps:
         return {}
-    oids = {oid for step in steps for oid in (step.commit, step.waits)}
-    with ExitStack() as staged:
-        values = {oid: refs.stage(session.repo, oid) for oid in oids}
-        for value in values.values():
-            staged.callback(value.drop)
+    commits = [commit for step in steps for commit in (step.commit, step.waits)]
+    with refs.staged(session.repo, commits):
         flush(session)
         with reports.locked(session):
             steps = [step for step in steps if _as_before(step, session)]
-            return _carry_out(steps, values, session)
+            return _carry_out(steps, session)
 
 
 def _step(report: CommittedReport, session: Session) -> _Step | None:
@@ -313,11 +309,9 @@ def _as_before(step: _Step, session: Session) -> bool:
     return not busy and reports.is_as_before(session, step.id, step.branch)
 
 
-def _carry_out(
-    steps: Sequence[_Step], values: Mapping[str, Staged], session: Session
-) -> dict[str, str]:
+def _carry_out(steps: Sequence[_Step], session: Session) -> dict[str, str]:
     shared = session.queue.proposals() or {}
-    moved = [step for step in steps if _swap(step, step.waits, values, session)]
+    moved = [step for step in steps if _swap(step, step.waits, session)]
     if any(step.waits != step.commit for step in moved):
         files.barrier(session.repo.commondir)
         session.queue.mark({step.id: step.commit for step in moved})
@@ -325,14 +319,14 @@ def _carry_out(
     to_move = [step for step in moved if step.branch != step.commit]
     who = session.identity()
     moves = [
-        BranchMove(records.branch(step.id), step.branch, values[step.commit], _log(step), who)
+        BranchMove(records.branch(step.id), step.branch, step.commit, _log(step), who)
         for step in to_move
     ]
     for step, moved_to in zip(to_move, session.branches.land(moves) if moves else (), strict=True):
         if moved_to.made:
             done.append(step)
         else:  # a person was quicker, or who served the branch before and was taken for dead
-            _swap(replace(step, commit=step.waits), step.commit, values, session)
+            _swap(replace(step, commit=step.waits), step.commit, session)
             session.queue.mark({step.id: shared.get(step.id) or step.waits})
     if any(step.branch != step.commit for step in done):
         files.barrier(session.repo.commondir)
@@ -363,11 +357,9 @@ def _beside(step: _Step, now: Report | None, session: Session) -> Report:
     return comments.with_review(session.repo, made, review)
 
 
-def _swap(step: _Step, old: str, values: Mapping[str, Staged], session: Session) -> bool:
+def _swap(step: _Step, old: str, session: Session) -> bool:
     name, who = records.WAITING + step.id, session.identity()
-    return old == step.commit or refs.move(
-        session.repo, name, old, values[step.commit], _log(step), who
-    )
+    return old == step.commit or refs.move(session.repo, name, old, step.commit, _log(step), who)
 
 
 def _log(step: _Step) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from patchq.gate.errors import Declined, InDoubt, Unreachable
-from patchq.gate.git import refs
 from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.branches.remote import RemoteBranches
 from patchq.gate.git.command import Done, redacted
@@ -34,24 +33,18 @@ class Place:
 
     def land(self, *moves: tuple[str, str | None, str | None]) -> list[Moved]:
         """Branch, old and new commit of each; proposals stand on `main`."""
-        repo = Repository.open(self.repo)
-        values = {new: refs.stage(repo, new) for _, _, new in moves if new}
         made = [
             BranchMove(
                 branch,
                 old,
-                values[new] if new else None,
+                new,
                 "log",
                 WHO,
                 behind="main" if branch.startswith("patchq/") else None,
             )
             for branch, old, new in moves
         ]
-        try:
-            return self.branches.land(made)
-        finally:
-            for value in values.values():
-                value.drop()
+        return self.branches.land(made)
 
     def heads(self) -> dict[str, str]:
         lines = git(

@@ -49,11 +49,11 @@ def commit(repo: Repository, parent: str, message: str) -> str:
     return made
 
 
-def move(repo: Repository, old: str, new: str | refs.Staged, wait: float = 0.05) -> bool:
+def move(repo: Repository, old: str, new: str, wait: float = 0.05) -> bool:
     return refs.move(repo, MAIN, old, new, "patchq: b1:  Do\nit", WHO, wait=wait)
 
 
-def create(repo: Repository, ref: str, new: str | refs.Staged) -> bool:
+def create(repo: Repository, ref: str, new: str) -> bool:
     return refs.move(repo, ref, None, new, "patchq: b1: new", WHO, wait=0.05)
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from patchq.gate.git.branches.worktree import Follow
     from patchq.gate.git.checkout import Checkout
     from patchq.gate.git.objects import Identity
-    from patchq.gate.git.refs import Staged
 
 # Between two landings where a branch is checked out, for a person's own git commands.
 PAUSE_SECONDS = 1.0
@@ -33,17 +32,16 @@ class BranchMove(Struct, frozen=True):
     """The move of a branch from the commit `old` to `new`.
 
     The branch has its short name.  Without an `old` it is created, without a `new` deleted.  Moves
-    of one branch follow each other in their order.  A `new` that is staged is durable once what was
-    written before is flushed.  `through` are the commits on the way, each with its line of the log.
-    `touched` are the paths that differ, if it is known that no others do; see `worktree.Follow`.
-    `behind` is the branch whose end it is built on, as that is after the moves before this one: it
-    is not made where one of these was not.  `cut` ends a wait for others who hold it, and with
-    `backup` a work tree that follows keeps copies of its files.
+    of one branch follow each other in their order.  `through` are the commits on the way, each with
+    its line of the log.  `touched` are the paths that differ, if it is known that no others do; see
+    `worktree.Follow`.  `behind` is the branch whose end it is built on, as that is after the moves
+    before this one: it is not made where one of these was not.  `cut` ends a wait for others who
+    hold it, and with `backup` a work tree that follows keeps copies of its files.
     """
 
     branch: str
     old: str | None
-    new: Staged | str | None
+    new: str | None
     log: str
     who: Identity
     through: Sequence[tuple[str, str]] = ()
@@ -53,12 +51,8 @@ class BranchMove(Struct, frozen=True):
     backup: bool = False
 
     @property
-    def end(self) -> str | None:
-        return self.new if isinstance(self.new, str | None) else self.new.oid
-
-    @property
     def commits(self) -> tuple[str, ...]:
-        return (*(commit for commit, _ in self.through), *((self.end,) if self.end else ()))
+        return (*(commit for commit, _ in self.through), *((self.new,) if self.new else ()))
 
 
 class Moved(Struct, frozen=True):
@@ -176,7 +170,6 @@ def _with_work_trees(repo: Repository, move: BranchMove, places: Sequence[Checko
     from patchq.gate.git.branches.worktree import Follow
 
     assert move.old is not None
-    assert move.end is not None
     assert move.new is not None
     follows: list[Follow] = []
 
@@ -191,7 +184,7 @@ def _with_work_trees(repo: Repository, move: BranchMove, places: Sequence[Checko
             follow = Follow(
                 checkout,
                 move.old,
-                move.end,
+                move.new,
                 touched=move.touched,
                 cut=move.cut,
                 backup=move.backup,

@@ -274,7 +274,7 @@ class RemoteBranches(Branches):
 
     def _push(self, chains: Sequence[BranchMove]) -> PushAnswer:
         wanted: dict[str, Ref] = {
-            f"refs/heads/{chain.branch}": (chain.old, chain.end) for chain in chains
+            f"refs/heads/{chain.branch}": (chain.old, chain.new) for chain in chains
         }
         began = monotonic()
         answer = self._remote.push(wanted)
@@ -294,7 +294,7 @@ class RemoteBranches(Branches):
         Git does that by itself where it is configured to fetch the branch; and the next fetch
         would."""
         with suppress(Fault):
-            refs.put(self._repo, self._tracking(chain.branch), chain.end, chain.log, chain.who)
+            refs.put(self._repo, self._tracking(chain.branch), chain.new, chain.log, chain.who)
 
     def _ask(self, chains: Sequence[BranchMove]) -> tuple[dict[str, str], bool]:
         """Return the landed commits, and True if no more of the push can land.
@@ -381,7 +381,7 @@ def _chains(moves: Sequence[BranchMove]) -> tuple[list[BranchMove], list[BranchM
     for move in moves:
         chain = chains.get(move.branch)
         broken = {one.branch for one in lost}
-        if {move.branch, move.behind} & broken or (chain and chain.end != move.old):
+        if {move.branch, move.behind} & broken or (chain and chain.new != move.old):
             lost.append(move)
         elif chain is None:
             chains[move.branch] = move
