@@ -185,9 +185,9 @@ def graft(
     base: str | None,
     leaves: Mapping[bytes, Leaf | None],
 ) -> str | None:
-    """Return the id of the tree `base` with the leaves at their paths, or None if empty.
+    """Return the id of the tree `base` with the leaves, or None.
 
-    Without a `base`, that is an empty tree; a leaf of None is a deletion.  `keep` stores a tree's
+    An empty tree is None, on both sides; a leaf of None is a deletion.  `keep` stores a tree's
     bytes and gives their id.  What does not change stays byte for byte.  Where one path is a
     directory of another, the file that is deleted gives way to the one that is written; the
     difference of the finished trees shows any other loss.  Raises `RepositoryFault` for a new name

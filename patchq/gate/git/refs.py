@@ -27,15 +27,12 @@ from contextlib import contextmanager, suppress
 from errno import ENAMETOOLONG
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 from weakref import finalize
 
 from patchq.gate.errors import DiskFault, ObjectsGone, RepositoryFault
 from patchq.gate.git import files, records
 from patchq.gate.git.objects import Identity
-
-if TYPE_CHECKING:
-    from patchq.gate.git.repository import Repository
 
 _BAD_NAME = re.compile(
     r"""[\x00-\x20\x7f~^:?*\[\\]      # a character that git reserves
@@ -205,11 +202,21 @@ _NULL = "0" * 40
 _OURS = ("refs/heads/", records.REMOTES, records.OWN, records.NOTES)
 
 
-@contextmanager
-def staged(repo: Repository, commits: Iterable[str]) -> Iterator[None]:
-    """Write values for the moves of a block, which flushes them before the first move.
+class HasRefs(Protocol):
+    """A repository, as far as moves need it."""
 
-    Each serves any number of moves, which share its inode, as git never writes a ref in place.
+    commondir: Path
+    staged: dict[str, files.LockFile]
+
+    def exists(self, commit: str) -> bool: ...
+
+
+@contextmanager
+def staged(repo: HasRefs, commits: Iterable[str]) -> Iterator[None]:
+    """Write values for the moves of a block.
+
+    It flushes them before the first move.  Each serves any number of moves, which share its inode,
+    as git never writes a ref in place.
     """
     try:
         for commit in {*commits}:
@@ -220,12 +227,12 @@ def staged(repo: Repository, commits: Iterable[str]) -> Iterator[None]:
             repo.staged.popitem()[1].free()
 
 
-def _value(repo: Repository, commit: str) -> files.LockFile:
+def _value(repo: HasRefs, commit: str) -> files.LockFile:
     return files.LockFile.write(repo.commondir, _SUFFIX, f"{commit}\n".encode())
 
 
 def move(
-    repo: Repository,
+    repo: HasRefs,
     ref: str,
     old: str | None,
     new: str,
@@ -272,7 +279,7 @@ def move(
     return True
 
 
-def delete(repo: Repository, ref: str, old: str, *, wait: float = files.WAIT_SECONDS) -> bool:
+def delete(repo: HasRefs, ref: str, old: str, *, wait: float = files.WAIT_SECONDS) -> bool:
     """Delete the ref with its reflog; return False if `old` is not its tip."""
     path = _path(repo, ref)
     lock = _value(repo, old)
@@ -292,7 +299,7 @@ def delete(repo: Repository, ref: str, old: str, *, wait: float = files.WAIT_SEC
     return True
 
 
-def put(repo: Repository, ref: str, commit: str | None, message: str, who: Identity) -> None:
+def put(repo: HasRefs, ref: str, commit: str | None, message: str, who: Identity) -> None:
     """Have the ref at the commit, or (None) nowhere, whatever it holds now."""
     now = ref_target(repo.commondir, ref)
     if commit and commit != now:
@@ -319,7 +326,7 @@ def clean(commondir: Path) -> list[Path]:
     return freed
 
 
-def _path(repo: Repository, ref: str) -> Path:
+def _path(repo: HasRefs, ref: str) -> Path:
     path = repo.commondir / ref
     if not ref.startswith(_OURS) or not is_ref_name(ref):
         raise RepositoryFault(f"{ref!r} is not the name of a ref that patchq may write")
@@ -331,7 +338,7 @@ def _path(repo: Repository, ref: str) -> Path:
     return path
 
 
-def _refuse_neighbours(repo: Repository, ref: str) -> None:
+def _refuse_neighbours(repo: HasRefs, ref: str) -> None:
     parts = ref.split("/")
     above = ("/".join(parts[:length]) for length in range(3, len(parts)))
     neighbour = next((name for name in above if ref_value(repo.commondir, name)), None)
@@ -351,7 +358,7 @@ def _make_room(path: Path) -> None:
 
 
 def _log(
-    repo: Repository, ref: str, old: str, steps: Sequence[tuple[str, str]], identity: Identity
+    repo: HasRefs, ref: str, old: str, steps: Sequence[tuple[str, str]], identity: Identity
 ) -> None:
     """Append to the reflogs of the branch and of each HEAD on it.
 
