@@ -280,6 +280,8 @@ def print_decision(args: Namespace, decided: Decided, of: int = 1) -> int:
 
 
 def _beside(decided: Decided) -> Iterator[str]:
+    if decided.note:
+        yield decided.note
     if decided.back:
         yield f"with edit {', '.join(decided.back)}, which the choice brings back"
     for id, need in decided.along:

@@ -73,7 +73,7 @@ def explain_nothing(args: Namespace, gate: Gate, found: Rows | Status) -> None:
     given = [f"--{key} {value}" for key in ("state", "agent", "path") if (value := vars(args)[key])]
     rows = [*gate.status(limit=None).rows, *gate.batches(limit=_MOST_NAMED).rows]
     names = {
-        "agent": {row.report.agent or "" for row in rows},
+        "agent": {agent for row in rows if (agent := row.report.agent)},
         "path": {path for row in rows for path in row.paths},
     }
     near = [

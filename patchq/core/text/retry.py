@@ -143,7 +143,8 @@ def _collision(other: Collision) -> list[str]:
     named = [f"{key} {inline(value)}" for key, value in names.items() if value]
     if other.lines:
         named.append(line_words(other.lines))
-    return [f"It collides with {', '.join(named)}."] if named else []
+    # Who only waits for another change names that alone, and its message says so.
+    return [f"It collides with {', '.join(named)}."] if other.edit or other.path else []
 
 
 def _candidates(candidates: Sequence[Candidate]) -> Iterator[str]:

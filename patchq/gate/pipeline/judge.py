@@ -164,7 +164,8 @@ def _reasons(
     everything = only and deleted.issuperset(session.repo.tree(decision.tip).paths())
     if everything or len(deleted) > MOST_DELETED:
         rest = "and nothing is left" if everything else f"more than {MOST_DELETED}"
-        message = f"{len(deleted)} files would be deleted, {rest}"
+        count = "1 file" if len(deleted) == 1 else f"{len(deleted)} files"
+        message = f"{count} would be deleted, {rest}"
         yield _to_review(decision, "path.review", message, min(deleted))
     auto = decision.mode == "auto"
     if auto and (asked := depends.sent_back(session, decision.id, decision.header)):

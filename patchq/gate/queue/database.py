@@ -219,8 +219,10 @@ class KnownBatches:
             last = rows[-1][1]
 
     def ended(self, id: str) -> float | None:
-        """Return the time of a batch's verdict or later state, or None."""
-        return self._column(id, "case state when 'ended' then ended end")
+        """Return the time of a batch's verdict, by which `newest` sorts, or None."""
+        # That of one restored is older than its event.
+        first = "case when 1e9 * ended < ending then ended else ending / 1e9 end"
+        return self._column(id, f"case state when 'ended' then {first} end")
 
     def past(self, id: str) -> Past | None:
         """Return what is left of a batch that was forgotten."""

@@ -37,6 +37,8 @@ class Decided(Struct, frozen=True):
     """The outcomes of those that were decided on with it, in their order."""
     verdicts: tuple[Report, ...] = ()
     """The reports on changes that were made for it."""
+    note: str = ""
+    """What is left to a person."""
 
 
 def branch_of(session: Session, id: str) -> str:
@@ -85,7 +87,8 @@ class Discard(Struct, frozen=True, tag_field="verb", tag="discard"):
         overlaps.refresh(session, overlaps.named(report.problems))
         if above := overlaps.board(session).above([id]):
             restack.follow(session, above)  # it cannot stay there, and says so
-        return Decided(made)
+        left = session.branches.tip(name)
+        return Decided(made, note=f"{name} stays: it is checked out, or has moved" if left else "")
 
 
 def refresh(session: Session, *, decides: bool = True) -> None:

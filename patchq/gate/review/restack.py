@@ -395,14 +395,14 @@ def _since(report: Report, footing: Stack) -> str:
 
 
 def _stays(report: Report, footing: Stack, decision: Decision) -> Problem:
-    id, start = report.id, _since(report, footing)
-    error = Problem("match.identical", "nothing is left to land")
+    id, error = report.id, Problem("match.identical", "nothing is left to land")
+    hint = f"`patchq discard {id}` ends it"
     if decision.state != "duplicate":
         error = _lost(decision) or errors_of(decision)[0]
-    hint = f"`patchq retry {id}` decides on its response anew, `patchq discard {id}` ends it"
-    if footing.commit:
-        hint += f"; or send it again with `retries: {id}` and `base: {footing.commit[:12]}`"
-    message = f"{start}{error.code}: {error.message}"
+        hint = f"`patchq retry {id}` decides on its response anew, {hint}"
+        if footing.commit:
+            hint += f"; or send it again with `retries: {id}` and `base: {footing.commit[:12]}`"
+    message = f"{_since(report, footing)}{error.code}: {error.message}"
     return replace(error, code=_MOVED, message=message, hint=hint, severity="warning")
 
 

@@ -77,6 +77,7 @@ def test_what_is_forgotten_leaves_its_id_and_its_source(queue: QueueEngine, agai
     claim = claimed(queue)
     id = finish(queue, claim)
     kept = finish(queue, claimed(queue, b"other"), "other", "rejected")
+    queue.store.run("update responses set ended = ended + 10000")  # as a later state does
     assert abs((queue.ended(id) or 0) - time.time()) < 1000
     queue.forget(id)
     queue.forget(id)

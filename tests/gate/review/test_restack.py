@@ -183,6 +183,8 @@ def test_branch_that_is_checked_out_stays(repo: Path) -> None:
     run(repo)
     assert moved(repo, "x") == []
     assert tip(repo, "patchq/x^") == commit
+    git("worktree", "add", "-q", "../look", "patchq/x", cwd=repo)
+    assert "  patchq/x stays: it is checked out" in patchq("discard", "x", cwd=repo).out
 
 
 def test_branch_of_a_person_stays(repo: Path) -> None:
