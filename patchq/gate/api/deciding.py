@@ -13,8 +13,8 @@ from time import monotonic
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from patchq.core.formats.envelope.front_matter import open_response
-from patchq.core.model.values import EditOutcome, Envelope, Source
+from patchq.core.formats.envelope.front_matter import header_of
+from patchq.core.model.values import EditOutcome, Source
 from patchq.gate.api.location import Options
 from patchq.gate.api.submitting import oversize
 from patchq.gate.errors import Busy, Unreachable, UsageError
@@ -55,14 +55,12 @@ def foresee(session: Session, data: bytes, name: str, *, corrects: bool) -> Repo
     decision = _preview(session, unread(session, data, name))
     with session.repo.buffer.tentative():
         (decision,) = overlaps.warned([decision], session)
-    return decision.report()
+    return decision.report
 
 
 def _preview(session: Session, claim: Claim, choice: Choice | None = None) -> Decision:
     """Return the verdict that a response would get now; nothing is written, and no id is taken."""
-    opened = open_response(claim.data)
-    named = opened.header.id if isinstance(opened, Envelope) else None
-    id = claim.id or batch_id(named or PurePath(claim.source.name).stem)
+    id = claim.id or batch_id(header_of(claim.data).id or PurePath(claim.source.name).stem)
     if claim.id is None and isinstance(session.queue, StoreQueue):
         id = session.queue.next_id(id)
     dry = replace(choice or AS_SENT, dry_run=True)
@@ -98,7 +96,7 @@ class Question:
         if only is not None:
             self.choice = select(AS_SENT, self._edits, only, frozenset())
         decision = _preview(self._session, self._claim, self.choice)
-        self.report = decision.report()
+        self.report = decision.report
         stuck = any(problem.code.startswith("worktree.") for problem in decision.problems)
         # A work tree keeps it from landing, or the proposal below it, which waits.
         self.lands = decision.state == "proposed" and not stuck and not decision.on

@@ -15,8 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from patchq.core.formats.envelope.front_matter import open_response
-from patchq.core.model.values import Envelope, Header
+from patchq.core.formats.envelope.front_matter import header_of
 from patchq.gate.errors import Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.pipeline.process import lane_of
@@ -77,16 +76,11 @@ def _put(session: Session, marks: Mapping[str, str | None], known: Mapping[str, 
 _ID = re.compile(r"[0-9a-fA-F]{40}")
 
 
-def learn(claims: Iterable[Claim], session: Session) -> None:
-    """Know the branches on which the verdicts depend as they are now; `errors.Unreachable`."""
-    session.branches.refresh(_lanes(claims, session))
-
-
-def _lanes(claims: Iterable[Claim], session: Session) -> Collection[str] | None:
+def lanes(claims: Iterable[Claim], session: Session) -> Collection[str] | None:
+    """Return the branches on which the verdicts depend; None: all of them."""
     found = set[str]()
     for claim in claims if session.serves else ():
-        opened, chosen = open_response(claim.data), recorded(claim)
-        header = opened.header if isinstance(opened, Envelope) else Header()
+        header, chosen = header_of(claim.data), recorded(claim)
         base = header.base or ""
         known = _ID.fullmatch(base) and session.repo.resolve_commit(base)
         if claim.request or header.depends_on or header.retries or (base and not known):

@@ -26,9 +26,9 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from patchq.core.formats.envelope.front_matter import open_response
-from patchq.core.model.values import Envelope
-from patchq.gate.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
+from patchq.core.formats.envelope.front_matter import header_of
+from patchq.core.model.values import Header
+from patchq.gate.errors import Busy, CannotFollow, Declined, Fault, ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, Moved, bundles
 from patchq.gate.git.refs import heads
@@ -40,39 +40,30 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.queue import Claim, Parcel
 from patchq.gate.queue.shelf import Troubles
-from patchq.gate.report.schema import COMMITTED, CommittedReport, Report, has_commit
+from patchq.gate.report.schema import COMMITTED, REPLACING, CommittedReport, Report, has_commit
 
 _LOG = logging.getLogger("patchq")
 
 
-class Publication(Struct, frozen=True):
-    """A decision with the report on it."""
-
-    decision: Decision
-    report: Report
+# Called with each report once it is there; a batch that goes on waiting is not reported again.
+Tell = Callable[[Report], None]
 
 
 class Landed(Struct, frozen=True):
     """The outcome of a group: verdicts that are true now and wait for `publish`, and batches to
     decide again since their branch, their work tree or a batch before them changed meanwhile."""
 
-    done: list[Publication] = field(default_factory=list)
+    done: list[Decision] = field(default_factory=list)
     again: list[Decision] = field(default_factory=list)
-    unsure: set[str] = field(default_factory=set)
-
-
-def publication(decision: Decision) -> Publication:
-    return Publication(decision, decision.report())
 
 
 def land(decisions: Sequence[Decision], session: Session) -> Landed:
     """Make verdicts true, in order; return those that are, and those to decide again."""
     if not decisions:
         return Landed()
-    written = list(map(publication, decisions))
     with session.queue.together():
-        left = [one.decision for one in written if _intended(one, session)]
-    if len(left) < len(written):
+        left = [decision for decision in decisions if _intended(decision, session)]
+    if len(left) < len(decisions):
         return Landed(again=left)
     rows = _rows(decisions)
     with refs.staged(session.repo, [row[-1].commit for row in rows]):
@@ -84,23 +75,21 @@ def land(decisions: Sequence[Decision], session: Session) -> Landed:
             if not one.made
             for decision in row
         }
-        landed = _split_by_outcome(written, lost, session)
+        landed = _split_by_outcome(decisions, lost, session)
         if rows:
             _mark(landed.done, session)
             flush(session)
-    landed.unsure.update(path for one in moved for path in one.unsure)
     return landed
 
 
-def _intended(written: Publication, session: Session) -> bool:
-    decision = written.decision
+def _intended(decision: Decision, session: Session) -> bool:
     if decision.state == "held":
         return True
     parcel: Parcel | None = None
     if decision.commit and session.branches.remote:  # clones lack it before the push arrives
         parcel = partial(bundles.pack, session.repo, decision.commit)
     try:
-        session.queue.intend(decision.claim, written.report, parcel)
+        session.queue.intend(decision.claim, decision.report, parcel)
     except Busy as busy:
         _LOG.warning("%s", busy.message, extra={"batch": decision.id})
         return False
@@ -108,9 +97,7 @@ def _intended(written: Publication, session: Session) -> bool:
 
 
 def _split_by_outcome(
-    written: Sequence[Publication],
-    not_made: Mapping[str, tuple[_Row, Moved]],
-    session: Session,
+    decisions: Sequence[Decision], not_made: Mapping[str, tuple[_Row, Moved]], session: Session
 ) -> Landed:
     """Return the verdicts that are true now, and the batches to decide again.
 
@@ -119,27 +106,26 @@ def _split_by_outcome(
     fault.  What was moved is true, whatever became of those before it.
     """
     landed, lost = Landed(), set()
-    for one in written:
-        decision = one.decision
+    for decision in decisions:
         row, moved = not_made.get(decision.id, (None, None))
         if row is None or moved is None:
             if not decision.commit and decision.tip and decision.target in lost:
                 landed.again.append(decision)
             else:
-                landed.done.append(one)
+                landed.done.append(decision)
             continue
         lost.add(decision.target)
         fault = moved.fault
         if commit := moved.landed.get(decision.commit):  # by another process that had it in hand
             tree = session.repo.tree(commit).root
-            landed.done.append(publication(replace(decision, commit=commit, tree=tree)))
+            landed.done.append(replace(decision, commit=commit, tree=tree))
         elif isinstance(fault, ObjectDamaged | CannotFollow) and len(row) == 1:
-            landed.done.append(publication(decision.damaged(fault)))
+            landed.done.append(decision.damaged(fault))
         elif isinstance(fault, Declined):
-            landed.done.append(publication(decision.declined(fault)))
+            landed.done.append(decision.declined(fault))
         elif isinstance(fault, Busy) and not session.stop.is_set:
             # Another process holds the branch's lock: the batch waits, and is decided again.
-            landed.done.append(publication(_waiting(decision, fault)))
+            landed.done.append(_waiting(decision, fault))
         else:
             landed.again.append(decision)
     return landed
@@ -152,17 +138,50 @@ def _waiting(decision: Decision, fault: Busy) -> Decision:
     return decision.held(fault.message, hint)
 
 
-def publish(written: Publication, session: Session) -> None:
-    """Let a verdict that `land` made true be seen."""
-    finish = session.queue.hold if written.decision.state == "held" else session.queue.publish
-    finish(written.decision.claim, written.report)
+# A claim with the report that ends or holds it, and the header of its response.
+Verdict = tuple[Claim, Report, Header]
+
+
+def publish(verdicts: Sequence[Verdict], session: Session, tell: Tell) -> int:
+    """Publish verdicts that are true; return how many of the claims ended.
+
+    Each published one goes to `tell`, also where the rest cannot be published: its claim is not
+    recovered.
+    """
+    queue = session.queue
+    for _, report, header in verdicts:
+        if report.state in REPLACING:
+            reports.supersede(report.id, header, session)
+    try:
+        with queue.together():
+            for claim, report, _ in verdicts:
+                (queue.hold if report.state == "held" else queue.publish)(claim, report)
+    except Fault:
+        _say([one for one in verdicts if _is_published(one[1], session)], session, tell)
+        raise
+    _say(verdicts, session, tell)
+    return sum(report.state != "held" for _, report, _ in verdicts)
+
+
+def _is_published(report: Report, session: Session) -> bool:
+    with suppress(Fault):
+        return session.queue.load(report.id) == report
+    return False
+
+
+def _say(verdicts: Sequence[Verdict], session: Session, tell: Tell) -> None:
+    for claim, report, _ in verdicts:
+        if report.state != "held" or not claim.held:
+            tell(report)
+            session.tell(report)
+        if report.state == "rejected" and session.desk:
+            session.desk.refused(report)
 
 
 def hold_on(decision: Decision, session: Session) -> None:
-    written = publication(decision)
     known = session.queue.load(decision.id)
-    if known is None or known.problems != written.report.problems:
-        session.queue.hold(decision.claim, written.report)
+    if known is None or known.problems != decision.report.problems:
+        session.queue.hold(decision.claim, decision.report)
 
 
 # Verdicts whose commits move one branch, one upon the other.
@@ -209,8 +228,8 @@ def _move(row: _Row, session: Session) -> BranchMove:
     )
 
 
-def _mark(done: Sequence[Publication], session: Session) -> None:
-    for decision in (one.decision for one in done):
+def _mark(done: Sequence[Decision], session: Session) -> None:
+    for decision in done:
         if decision.state == "proposed" and decision.commit:
             mark, who = records.WAITING + decision.id, session.identity()
             refs.move(session.repo, mark, None, decision.commit, decision.log, who)
@@ -225,10 +244,6 @@ def move_target(session: Session, move: BranchMove, along: Sequence[BranchMove])
     if moved.fault is not None:
         raise moved.fault
     return moved.made or bool(moved.landed)
-
-
-# Called with each report once it is there; a batch that goes on waiting is not reported again.
-Tell = Callable[[Report], None]
 
 
 def finish(claims: Sequence[Claim], session: Session, tell: Tell) -> list[Claim]:
@@ -261,7 +276,7 @@ def _publish_landed(claims: Sequence[Claim], session: Session, tell: Tell) -> li
 
     A claim of which this cannot be known is neither published nor returned.
     """
-    landed: list[tuple[Claim, Report]] = []
+    landed = list[Verdict]()
     rest: list[Claim] = []
     for claim in claims:
         report = claim.intended
@@ -273,18 +288,14 @@ def _publish_landed(claims: Sequence[Claim], session: Session, tell: Tell) -> li
         if report:
             Troubles(session.queue_root).over(f"claim.{report.id}")
         if report and commit:
-            landed.append((claim, _recorded(report, commit, session)))
+            header = replace(header_of(claim.data), retries=report.retry.of)
+            landed.append((claim, _recorded(report, commit, session), header))
         else:
             rest.append(claim)
     if landed:
         flush(session)
-    for claim, report in landed:
-        opened = open_response(claim.data)
-        if isinstance(opened, Envelope):
-            reports.supersede(report.id, replace(opened.header, retries=report.retry.of), session)
-        session.queue.publish(claim, report)
-        tell(report)
-        session.tell(report)
+    for verdict in landed:
+        publish([verdict], session, tell)
     return rest
 
 

@@ -24,11 +24,12 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.values import Collision, EditOutcome, FileChange, Problem
+from patchq.core.model.values import Collision, EditOutcome, Problem
 from patchq.core.text.quote import line_words
 from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks
+from patchq.gate.git.objects import Changes
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.context import RepoContext
@@ -106,11 +107,15 @@ def _borders(quote: tuple[int, int], lines: Lines) -> bool:
     return quote[0] - 1 <= lines[1] and lines[0] <= quote[1]
 
 
-def changed_files(repo: Repository, commit: str) -> dict[str, Blobs]:
+def blobs(changes: Changes) -> dict[str, Blobs]:
     return {
         path: (before and before[1], after and after[1])
-        for path, (before, after) in repo.changes(repo.parents(commit)[0], commit).items()
+        for path, (before, after) in changes.items()
     }
+
+
+def changed_files(repo: Repository, commit: str) -> dict[str, Blobs]:
+    return blobs(repo.changes(repo.parents(commit)[0], commit))
 
 
 def text(repo: Repository, blob: str | None) -> bytes:
@@ -122,22 +127,16 @@ def _change_of(decision: Decision, repo: Repository) -> Change | None:
     if decision.state == "proposed" and decision.commit:
         files = changed_files(repo, decision.commit)
     elif decision.choice.dry_run and decision.changes and decision.state != "rejected":
-        files = _kept_files(repo, decision.changes)
+        before, after = (
+            repo.tree(decision.tip).root,
+            repo.write_tree(decision.tip, decision.changes),
+        )
+        files = blobs(repo.differences(before, after))
     else:
         return None
     agent, base, on = decision.header.agent, decision.base_commit, decision.on
     id, target, commit = decision.id, decision.target, decision.commit
     return Change(id, target, agent, commit, base, decision.edits, files, on=on)
-
-
-def _kept_files(repo: Repository, changes: Sequence[FileChange]) -> dict[str, Blobs]:
-    files: dict[str, Blobs] = {}
-    for change in changes:
-        before = None if change.before is None else repo.keep_blob(change.before)
-        if change.renamed_from is not None:
-            files[change.renamed_from], before = (before, None), None
-        files[change.path] = before, None if change.after is None else repo.keep_blob(change.after)
-    return files
 
 
 def reported(report: Report, commit: str, repo: Repository) -> Change | None:

@@ -26,6 +26,7 @@ from patchq.core.model.values import EditOutcome, FileChange, HookRun, Problem
 from patchq.core.text import unified
 from patchq.gate.errors import Cancelled, CannotSign, Fault, ObjectDamaged
 from patchq.gate.git import records
+from patchq.gate.git.objects import EXECUTABLE, FILE, as_changes
 from patchq.gate.pipeline import judge
 from patchq.gate.pipeline.progress import Decision, crashed
 from patchq.gate.pipeline.session import Session
@@ -95,24 +96,13 @@ def _amended(
 
 
 def _changes(decision: Decision, fixed: Fixed, session: Session) -> tuple[FileChange, ...]:
-    changes = {
-        change.path: change for change in session.repo.file_changes(decision.tip, decision.commit)
-    }
-    tree = session.repo.tree(decision.tip)
+    repo, before = session.repo, session.repo.tree(decision.tip).root
+    sides = dict(repo.changes(decision.tip, decision.commit))
     for path, made in fixed.items():
-        entry = tree.entry(path)
-        was_link = entry is not None and entry.kind == "link"
-        before = tree.read(path) if entry and entry.kind in ("file", "link") else None
-        after, executable = made if made else (None, False)
-        same_mode = entry is None or made is None or entry.executable == executable
-        if before == after and same_mode and not (was_link and made):
-            changes.pop(path, None)
-        elif made:
-            turned = was_link or None
-            changes[path] = FileChange(path, before, after, executable, was_link=turned)
-        else:
-            changes[path] = FileChange(path, before, after, executable, link=was_link)
-    return tuple(changes[path] for path in sorted(changes))
+        after = made and (EXECUTABLE if made[1] else FILE, repo.keep_blob(made[0]))
+        sides[path] = repo.leaf(before, path), after
+    made_otherwise = {path: both for path, both in sorted(sides.items()) if both[0] != both[1]}
+    return tuple(as_changes(made_otherwise, repo.raw))
 
 
 _PULSE_SECONDS = 1.0

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import inf
 from time import monotonic, sleep
@@ -17,19 +17,18 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
-from patchq.gate.errors import CRASHED, CannotFollow, CannotSign, Fault, ObjectDamaged, Unreachable
+from patchq.gate.errors import CRASHED, CannotFollow, CannotSign, ObjectDamaged, Unreachable
 from patchq.gate.git import object_buffer, records, refs
 from patchq.gate.git.branches import worktree
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import elsewhere, landing, overlaps, presubmit, reports
-from patchq.gate.land.landing import Publication
 from patchq.gate.land.presubmit import Search, TargetRed
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Session, Tips, recorded
 from patchq.gate.queue import Claim
 from patchq.gate.queue.inbox import stem_id
-from patchq.gate.report.schema import REPLACING, Report
+from patchq.gate.report.schema import Report
 
 GROUP = 256  # responses that share their flushes, at most
 _GROUP_SECONDS = 1.0  # git reads and writes all of an index once for each group
@@ -151,20 +150,17 @@ def work(claims: Iterable[Claim], session: Session, tell: Tell) -> int:
     left = deque(claims)
     if left:
         with suppress(Unreachable):  # each is held for that
-            elsewhere.learn(left, session)
+            session.branches.refresh(elsewhere.lanes(left, session))
         elsewhere.catch_up(session)
     most = 1 if session.ask else _most(session)
     room, ended, tries = most, 0, Counter[str]()
-    rejoined = set[str]()
     while left and not session.stop.is_set:
         if not (left[0].choice or session.ask):  # no person waits for it
             _rest(session)
-        tips = Tips(session, _unsure.setdefault(session.repo, set()))
-        group, found = _gather(left, room, session, tips, tries, tell)
-        again, lost, done = _settle(group, session, tips, tell, rejoined)
+        group, found = _gather(left, room, session, tries, tell)
+        again, lost, done = _settle(group, session, tell, tries)
         ended += found + done
-        tries.update(lost)
-        rejoined |= {decision.claim.token for decision in again}
+        tries.update({one.claim.token: one.claim.token in lost for one in again})
         room = max(1, len(lost) // 2) if lost else most
         if again and not lost:  # the hooks refused one, and those behind it are joined anew
             room = min(most, 2 * (done + 1))
@@ -194,13 +190,13 @@ def _lands_before(group: Sequence[Decision], decision: Decision) -> bool:
 
 
 def _gather(
-    left: deque[Claim], room: int, session: Session, tips: Tips, tries: Counter[str], tell: Tell
+    left: deque[Claim], room: int, session: Session, tries: Counter[str], tell: Tell
 ) -> tuple[list[Decision], int]:
     """Decide on claims until they have to land; return how many were found landed, too.
 
     They share their flushes, so they are gathered for a time; `room` is for so many.
     """
-    group, ended = list[Decision](), 0
+    group, tips, ended = list[Decision](), Tips(session, tries), 0
     seconds = inf if session.hooks.joined else max(_GROUP_SECONDS, session.branches.seconds)
     ends = monotonic() + seconds
     while left and not session.stop.is_set and len(group) < room:
@@ -227,10 +223,6 @@ def _gather(
     return group, ended
 
 
-# The paths that were in the way when a work tree was to follow, as long as they may be.
-_unsure: WeakKeyDictionary[Repository, set[str]] = WeakKeyDictionary()
-
-
 def _decide(claim: Claim, session: Session, tips: Tips) -> Decision:
     if session.ask and claim.choice is None:  # once, however often it is decided on
         claim = replace(claim, choice=to_builtins(session.ask(claim) or AS_SENT))
@@ -248,7 +240,7 @@ def _checked(decision: Decision, session: Session, tips: Tips) -> Decision:
 
 
 def _settle(
-    group: Sequence[Decision], session: Session, tips: Tips, tell: Tell, rejoined: Set[str]
+    group: Sequence[Decision], session: Session, tell: Tell, tries: Counter[str]
 ) -> tuple[list[Decision], list[str], int]:
     """Have a group checked, and land what passes.
 
@@ -256,17 +248,16 @@ def _settle(
     """
     ended, lost = 0, list[str]()
     open = {decision.claim.token: decision for decision in group}
-    for portion in _cleared(group, session, rejoined):
+    for portion in _cleared(group, session, tries):
         warned = overlaps.warned(portion, session)
         answers = [replace(one, review=reports.answer(one, session)) for one in warned]
         landed = landing.land(answers, session)
-        if tips.unsure is not None:
-            tips.unsure |= landed.unsure
         # What moves nothing may be of a batch that came with the push which this one met.
-        idle = [one.decision.claim for one in landed.done if not one.decision.commit]
+        idle = [one.claim for one in landed.done if not one.commit]
         gone = landing.landed_since(idle, session, tell)
-        done = [one for one in landed.done if one.decision.claim.token not in gone]
-        ended += len(gone) + (_publish(done, session, tell) if done else 0)
+        done = [it for it in landed.done if it.claim.token not in gone]
+        verdicts = [(it.claim, it.report, it.header) for it in done]
+        ended += len(gone) + landing.publish(verdicts, session, tell)
         overlaps.refresh(session)
         for one in portion:
             del open[one.claim.token]
@@ -278,7 +269,7 @@ def _settle(
 
 
 def _cleared(
-    group: Sequence[Decision], session: Session, rejoined: Set[str]
+    group: Sequence[Decision], session: Session, tries: Counter[str]
 ) -> Iterator[list[Decision]]:
     """Yield what may land of a group, as the hooks clear it; the rest is to be decided again."""
     chains: dict[str, list[Decision]] = {}
@@ -293,7 +284,7 @@ def _cleared(
     if first := [one for one in rest if one.tip not in members]:
         yield first
     for chain in chains.values():
-        alone = len(chain) == 1 and chain[0].claim.token not in rejoined
+        alone = len(chain) == 1 and chain[0].claim.token not in tries
         left = deque(chain)
         try:
             for part in Search(chain, session).cleared(alone=alone):
@@ -301,41 +292,6 @@ def _cleared(
                 yield [*part, *(one for one in rest if one.tip in commits)]
         except TargetRed as red:
             yield [one.held(red.message, red.hint, red.code) for one in left]
-
-
-def _publish(run: Sequence[Publication], session: Session, tell: Tell) -> int:
-    """Publish the verdicts; return how many of the claims ended.
-
-    Each published one goes to `tell`, also where the rest cannot be published: its claim is not
-    recovered.
-    """
-    for decision in (written.decision for written in run):
-        if decision.state in REPLACING:
-            reports.supersede(decision.id, decision.header, session)
-    try:
-        with session.queue.together():
-            for written in run:
-                landing.publish(written, session)
-    except Fault:
-        _say([written for written in run if _is_published(written, session)], session, tell)
-        raise
-    _say(run, session, tell)
-    return sum(written.decision.state != "held" for written in run)
-
-
-def _is_published(written: Publication, session: Session) -> bool:
-    with suppress(Fault):
-        return session.queue.load(written.decision.id) == written.report
-    return False
-
-
-def _say(run: Sequence[Publication], session: Session, tell: Tell) -> None:
-    for decision, report in ((written.decision, written.report) for written in run):
-        if decision.state != "held" or not decision.claim.held:
-            tell(report)
-            session.tell(report)
-        if decision.state == "rejected" and session.desk:
-            session.desk.refused(report)
 
 
 def _given_up(decision: Decision) -> Decision:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.formats.envelope.front_matter import open_response
+from patchq.core.formats.envelope.front_matter import header_of
 from patchq.core.model.names import batch_id
-from patchq.core.model.values import Collision, Envelope, Header, Problem, State
+from patchq.core.model.values import Collision, Header, Problem, State
 from patchq.gate.git import records
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
@@ -123,17 +123,11 @@ class Stack(Struct, frozen=True):
         return tuple(one.id for one in self.below)
 
 
-def depends_on(data: bytes) -> tuple[str, ...]:
-    """Return the batches that a response's front matter says it comes after."""
-    opened = open_response(data)
-    return opened.header.depends_on if isinstance(opened, Envelope) else ()
-
-
 def held(context: RepoContext) -> dict[str, dict[str, State | None]]:
     """Return the batches that are held for others: id -> each open one, with its state."""
     found = {}
     for claim in context.queue.held():
-        named = depends_on(claim.data)
+        named = header_of(claim.data).depends_on
         if claim.id and named:
             states = {other: standing(context, other)[1] for other in named}
             found[claim.id] = {id: state for id, state in states.items() if state not in LANDED}
@@ -333,7 +327,7 @@ def _needed(context: RepoContext, ids: Sequence[str]) -> set[str]:
         report = None if last in found else context.queue.load(last)
         found |= {id, last}
         if report and report.state == "held":
-            left += depends_on(context.queue.body(last) or b"")
+            left += header_of(context.queue.body(last) or b"").depends_on
         elif report and report.stands_on:
             left.append(report.stands_on.batch)
     return found

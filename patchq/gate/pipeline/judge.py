@@ -45,19 +45,20 @@ def choose_mode(
     decision: Decision,
     changes: Sequence[FileChange],
     session: Session,
-    unsure: set[str] | None = None,
+    *,
+    looks: bool = True,
     known: Collection[str] = (),
     blind: Sequence[str] = (),
 ) -> Decision:
     """Return the decision as applied, proposed or held.
 
-    It is held while a work tree has an unfinished git operation on its branch.  `unsure` is as in
+    It is held while a work tree has an unfinished git operation on its branch.  `looks` is as in
     `Tips`; the paths that are `known` were looked at before, and `blind` is as in `Plan`.
     """
     branch = decision.target
     paths = tuple(path for path in touched(changes) if path not in known)
-    if session.hooks.before or session.ask or decision.choice.dry_run:
-        unsure = None  # what a hook or a person is asked about shall not be in the way later
+    # What a hook or a person is asked about shall not be in the way later.
+    looks |= bool(session.hooks.before or session.ask or decision.choice.dry_run)
     auto = decision.mode == "auto" and not session.config.confirm
     # A diff may ask for a mode that no file has; and what a file says may be in doubt.
     asks = any(problem.code in _LOOKED_AT for problem in decision.problems)
@@ -73,15 +74,13 @@ def choose_mode(
             f"a work tree is {doing} {branch}",
             "nothing to send: the change lands by itself once that is finished or aborted",
         )
-    follows, looks = False, not applied or unsure is None or not unsure.isdisjoint(paths)
+    follows, looks = False, looks or not applied
     for checkout in session.branches.checkouts(branch):
         follows = applied
         wanted = _wanted(changes) if looks else None
         left_behind = list(_left_behind(decision, checkout, paths, wanted))
         decision = replace(decision, problems=(*decision.problems, *left_behind))
         applied = applied and not left_behind
-    if applied and looks and unsure is not None:
-        unsure.difference_update(paths)
     state: State = "applied" if applied else "proposed"
     return replace(decision, state=state, follows=follows)
 

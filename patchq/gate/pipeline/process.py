@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from patchq.core import formats
 from patchq.core.formats import account
-from patchq.core.formats.envelope.front_matter import open_response
+from patchq.core.formats.envelope.front_matter import header_of, open_response
 from patchq.core.formats.marks.paths import BasePaths, base_paths
 from patchq.core.model.names import suggestion
 from patchq.core.model.ops import Anchored, Rename, Write, halves
@@ -97,8 +97,8 @@ def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT
             changes = resolved.plan.changes
             decision = judge.checked(decided("applied"), changes, session)
             if decision.lands:
-                blind = resolved.plan.blind
-                decision = judge.choose_mode(decision, changes, session, tips.unsure, blind=blind)
+                looks, blind = tips.looks(claim), resolved.plan.blind
+                decision = judge.choose_mode(decision, changes, session, looks=looks, blind=blind)
             if decision.lands:
                 decision = commit(decision, response, resolved)
             return decision
@@ -238,8 +238,7 @@ def lane_of(data: bytes, default: str, targets: Sequence[str]) -> str:
 
     `targets` are patterns of the branches that are allowed.
     """
-    opened = open_response(data)
-    named = opened.header.target if isinstance(opened, Envelope) else None
+    named = header_of(data).target
     return default if named is None or not_a_target(named, [default, *targets]) else named
 
 
@@ -305,7 +304,7 @@ def resolve(response: Response, base: Base, parsed: Parsed) -> Resolved:
         base, plan = _infer(session, base, edits, plan)
     resolved = _corrected(response, Resolved(base, parsed, plan))
     plan, parsed = resolved.plan, resolved.parsed
-    outcomes = with_left_out(plan.edits, parsed.edits, choice.edits, choice.left)
+    outcomes = with_left_out(plan.edits, parsed.edits, choice.left)
     response.timings["resolve_ms"] = milliseconds(began)
     if not plan.refused and base.how != "declared":
         lost = _lost(session.repo, response.tip, resolved)

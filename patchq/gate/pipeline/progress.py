@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 from pathlib import PurePath
 from time import perf_counter
 from typing import Any
@@ -118,7 +118,9 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
         hint = f"nothing to send: {damage.hint}; the change is tried again by itself{again}"
         return self.held(message, hint, damage.code)
 
+    @cached_property
     def report(self) -> Report:
+        """The report on it, made when it is first asked for."""
         instructions = ""
         if self.state == "rejected":
             instructions = formats.instructions_after(self.problems, self.edits)

@@ -59,7 +59,8 @@ class RequestDesk:
             reply.add_done_callback(lambda done: None if done.cancelled() else self._ring())
 
     def _begun(self, claim: Claim) -> Future[Reply]:
-        session, query = self.session, prepared(self.session, claim.data)
+        session, asked = self.session, request.read(claim.data)
+        query = asked if isinstance(asked, tuple) else query_of(session, asked)
         if not isinstance(query, Query):
             generation = Generation(problems=query)
         elif session.config.llm.model:
@@ -145,14 +146,8 @@ def _tried(session: Session, report: Report, most: int) -> int:
 # ---------------------------------------------------------------- what is asked
 
 
-def prepared(session: Session, data: bytes) -> Query | tuple[Problem, ...]:
-    """Return the query of a request, with its files at its base; or why there is none."""
-    asked = request.read(data)
-    return asked if isinstance(asked, tuple) else query_of(session, asked)
-
-
 def query_of(session: Session, asked: Request) -> Query | tuple[Problem, ...]:
-    """Return the query of a request; or the first problem with it."""
+    """Return the query of a request, with its files at its base; or the problem with it."""
     try:
         if asked.mode == "auto" and session.config.mode != "auto":
             message = "the request says `mode: auto`, and the configuration lets people review"

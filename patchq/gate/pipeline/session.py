@@ -12,7 +12,7 @@ response what the person chose, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
@@ -48,14 +48,13 @@ DEFAULT_IDENTITY = ("patchq", "patchq@localhost")
 class Choice(Struct, frozen=True):
     """A person's choice on a response, where it differs from what that says itself.
 
-    `edits` are the ids of those to take (None: all); `left` has the ids of the others, each with
-    the edit that it needs and cannot have.  `base` is the one to resolve on, and `target` the
-    branch to land on, which was allowed when the batch came.  `accepted`: a person has looked, and
+    `left` are the ids of the edits not to take, each with the edit that it needs and cannot have.
+    `base` is the one to resolve on, and `target` the branch to land on, which was allowed when the
+    batch came.  `accepted`: a person has looked, and
     nothing is left to propose.  `dry_run` writes no object; `ahead`, in a dry run, takes what it
     depends on as landed; `in_stack` lets it be proposed on top of that, whatever the mode is.
     """
 
-    edits: frozenset[str] | None = None
     base: Base | None = None
     target: str | None = None
     accepted: bool = False
@@ -66,7 +65,7 @@ class Choice(Struct, frozen=True):
     retries: str | None = None
 
     def among(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-        return tuple(edit for edit in edits if self.edits is None or edit.id in self.edits)
+        return tuple(edit for edit in edits if edit.id not in self.left)
 
 
 class Requests(Protocol):
@@ -227,17 +226,21 @@ def compose(context: RepoContext) -> Session:
 class Tips:
     """Tips of the branches once the verdicts before this one have landed.
 
-    `unsure` is for those who land many batches at once, and look at the work tree that follows
-    once, at the last moment: the paths that were in the way then, to be looked at before the next
-    decision.  None: each decision looks at all of its paths.
+    Who lands many batches at once looks at the work tree that follows once, at the last moment;
+    what that stopped is `tried` again (tokens of claims), and each decision on that looks first.
+    None: each decision looks.
     """
 
     _session: Session
-    unsure: set[str] | None = None
+    tried: Container[str] | None = None
     _moved: dict[str, str] = field(default_factory=dict)
 
     def of(self, branch: str) -> str | None:
         return self._moved.get(branch) or self._session.branches.tip(branch)
+
+    def looks(self, claim: Claim) -> bool:
+        """Return True if a decision is to look at the work tree that follows."""
+        return self.tried is None or claim.token in self.tried
 
     def move(self, branch: str, tip: str) -> None:
         self._moved[branch] = tip
@@ -273,23 +276,20 @@ def select(
         left |= lacking
     if not needs.keys() - left.keys():
         raise UsageError("no edit would be left", "to take none of them, `patchq discard` it")
-    return replace(choice, edits=frozenset(needs.keys() - left.keys()), left=left)
+    return replace(choice, left=left)
 
 
 def with_left_out(
-    done: Sequence[EditOutcome],
-    edits: Sequence[Edit],
-    taken: Collection[str] | None,
-    left: Mapping[str, str | None],
+    done: Iterable[EditOutcome], edits: Sequence[Edit], left: Mapping[str, str | None]
 ) -> tuple[EditOutcome, ...]:
-    """Return the outcomes of the edits `taken` (None: all), with the others between them."""
-    if taken is None:
+    """Return the outcomes of all edits: of those that were taken, and those `left` out."""
+    if not left:
         return tuple(done)
     outcomes = iter(done)
     return tuple(
-        next(outcomes)
-        if edit.id in taken
-        else outcome(edit, "cancelled" if left.get(edit.id) else "skipped", left.get(edit.id))
+        outcome(edit, "cancelled" if left[edit.id] else "skipped", left[edit.id])
+        if edit.id in left
+        else next(outcomes)
         for edit in edits
     )
 

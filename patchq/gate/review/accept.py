@@ -432,6 +432,6 @@ def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
     decision = decision_on(session, report, Tips(session), branch, choice)
     if problems := obstacles(decision, "try again"):
         return Decided(report, problems)
-    made = decision.report()
+    made = decision.report
     shown = replace(report, edits=made.edits, diff=made.diff)
     return _with_choice(shown, report.edits, made.edits)

@@ -22,7 +22,15 @@ from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.merges import fork_of
 from patchq.gate.git.repository import Repository
 from patchq.gate.intake import branches
-from patchq.gate.land.overlaps import Blobs, Board, Change, ChangedPlace, board, overlaps
+from patchq.gate.land.overlaps import (
+    Blobs,
+    Board,
+    Change,
+    ChangedPlace,
+    blobs,
+    board,
+    overlaps,
+)
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import Session
 
@@ -100,10 +108,7 @@ def _work(context: RepoContext, tip: str, at: Checkout | str) -> Iterator[Work]:
     base = fork_of(repo, tip, head) if head else None
     if head is None or base is None:
         return
-    changes: dict[str, Blobs] = {
-        path: (before and before[1], after and after[1])
-        for path, (before, after) in repo.changes(base, head).items()
-    }
+    changes = blobs(repo.changes(base, head))
     place = at.workdir if isinstance(at, Checkout) else None
     if isinstance(at, Checkout):
         changes |= _uncommitted(at, base, context.config.limits.file_bytes)

@@ -34,12 +34,10 @@ def choice_of(report: CommittedReport) -> Choice:
             f"change {report.id} has more edits than its report holds, and some were not taken",
             "send the wanted ones in a new response",
         )
-    wanted = frozenset(edit.id for edit in report.edits if edit not in idle)
     # A backup has the id of the edit that it can replace.
-    left = {edit.id: edit.cancelled_by for edit in idle if edit.id not in wanted}
+    wanted = {edit.id for edit in report.edits if edit not in idle}
     return Choice(
-        edits=wanted if idle else None,
-        left=left,
+        left={edit.id: edit.cancelled_by for edit in idle if edit.id not in wanted},
         base=Base(report.base.commit, report.base.how or "tip"),
         target=report.target,
         in_stack=report.stands_on is not None,
@@ -146,7 +144,7 @@ def changes_of(session: Session, member: Member) -> dict[str, Any]:
         return {**landed, **history.as_changed(session, before, branch)}
     if decision.commit == branch:
         return landed
-    made = decision.report()
+    made = decision.report
     return landed | {name: getattr(made, name) for name in ("edits", "message", "size", "diff")}
 
 

@@ -277,7 +277,7 @@ def _on_new_ground(decision: Decision, session: Session) -> Decision:
 
 
 def _made_again(report: Report, decision: Decision, commit: str) -> Report:
-    again = decision.report()
+    again = decision.report
     new = {run.id for run in again.hooks}
     codes = {problem.code for problem in again.problems}
     codes |= set() if report.mode == "auto" else _LEFT_BEHIND

@@ -50,7 +50,7 @@ def decide(session: Session, responses: dict[str, str]) -> list[Decision]:
         assert decision.commit
         if decision.state == "applied":
             tips.move(TARGET, decision.commit)
-        told = decision.report()
+        told = decision.report
         session.queue.intend(claim, told)
         decisions.append(decision)
     return decisions

@@ -389,6 +389,12 @@ def open_response(data: bytes) -> Envelope | tuple[Problem, ...]:
     return Envelope(header, text, first_line)
 
 
+def header_of(data: bytes) -> Header:
+    """Return the header of a response; an empty one if it cannot be read."""
+    opened = open_response(data)
+    return opened.header if isinstance(opened, Envelope) else Header()
+
+
 def _not_text(data: bytes) -> Problem | None:
     hint = "Send the response as UTF-8 text."
     if not data:

@@ -60,14 +60,12 @@ class Moved(Struct, frozen=True):
 
     Without a fault, the branch or a work tree on it had changed, so the batch has to be decided
     anew.  `landed` are its commits that are on the branch though not by this move, each with the
-    commit there: another process, which had the same batch in hand, made that.  `unsure` are the
-    paths that were in the way in a work tree.
+    commit there: another process, which had the same batch in hand, made that.
     """
 
     made: bool
     fault: Fault | None = None
     landed: Mapping[str, str] = field(default_factory=dict)
-    unsure: Collection[str] = ()
 
 
 class Branches:
@@ -189,8 +187,8 @@ def _with_work_trees(repo: Repository, move: BranchMove, places: Sequence[Checko
                 cut=move.cut,
                 backup=move.backup,
             )
-            if found := follow.prepare():
-                return _undo(follows, found)
+            if follow.prepare():  # a path is in the way
+                return _undo(follows)
             follows.append(follow)
         if follows:
             files.barrier(*(f.checkout.workdir for f in follows))
@@ -215,8 +213,8 @@ def _with_work_trees(repo: Repository, move: BranchMove, places: Sequence[Checko
     return Moved(True)
 
 
-def _undo(follows: Sequence[Follow], unsure: Collection[str] = ()) -> Moved:
+def _undo(follows: Sequence[Follow]) -> Moved:
     with ExitStack() as stack:
         for follow in follows:
             stack.callback(follow.rollback)
-    return Moved(False, unsure=unsure)
+    return Moved(False)

@@ -17,7 +17,7 @@ MISSED = Change("src/a.txt", "no such line, at all\n", "another line\n")
 def test_a_missed_quote_is_shown_and_asked_for_in_its_own_form(bench: Bench, form: Form) -> None:
     decision = bench.decide(Row("", FILES, form.write([MISSED], AS_IT_IS))).decision
     (edit,) = decision.edits
-    told = decision.report().retry.prompt
+    told = decision.report.retry.prompt
     assert edit.format
     assert told
     own = FORMATS[edit.format].instructions.replace("path/to/file.py", "src/a.txt")
