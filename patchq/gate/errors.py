@@ -141,6 +141,7 @@ class InDoubt(Fault):
     """It is unknown if what was pushed has landed; whoever recovers it finds out."""
 
     code = "fault.in_doubt"
+    retryable = True
 
 
 class LaneLost(Fault):

@@ -20,6 +20,7 @@ from patchq.gate.land import worker
 from patchq.gate.pipeline.context import GateRules
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.session import Session
+from patchq.gate.queue.bell import Bell
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.shelf import Troubles
 from patchq.gate.report.schema import Report
@@ -27,13 +28,14 @@ from patchq.gate.review import accept, restack
 from patchq.gate.service.children import Child
 from patchq.gate.service.serve import Control, by_tip, reloaded, why_held
 from patchq.gate.service.upkeep import Manager, Upkeep
-from patchq.gate.service.wake import Bell, Doorbell
+from patchq.gate.service.wake import Doorbell
 
 _LOG = logging.getLogger("patchq")
 SHORTEST_WAIT = 0.01
 # Between two looks, also while responses come without a pause: what is held may wait for one.
 LOOK_SECONDS = 2.0
 _ENDED = "daemon.ended"
+_FIRST_REST, _LONGEST_REST = 0.1, 5.0  # seconds after a fault that passes
 _PIECE_SECONDS = 0.05  # how long proposals are looked at before the inbox is
 
 
@@ -53,7 +55,7 @@ class Daemon:
         pulse = partial(self.control.pulse, session.queue_root, self.upkeep.manager.alive)
         self.session, self._say = replace(session, pulse=pulse), say
         self.ends = ExitStack()
-        self._held = ""
+        self._held, self._rest = "", _FIRST_REST
         self.followers, self._branches = Followers(), BranchIntake()
         self.recovered = False
         # Changes that ring no bell are looked for again as soon as nothing comes in.
@@ -84,15 +86,17 @@ class Daemon:
         self.upkeep.count(report)
         self._say(report)
 
-    def watch_inbox(self) -> Doorbell:
+    def watch_inbox(self) -> None:
         queue = self.session.config.queue
         bell = Doorbell(self.session.queue_root / "inbox", queue.watch, queue.poll_seconds)
+        if bell.warning:
+            _LOG.warning("%s", bell.warning)
         self.hear(bell)
-        return bell
 
     def hear(self, bell: Bell) -> None:
         """Have signals end the waits for the bell."""
-        self.bell, self.control.ring = bell, bell.ring
+        self.bell = bell
+        self.control.ring = bell.ring
         self.ends.callback(bell.close)
 
     def take_desk(self, desk: RequestDesk) -> None:
@@ -108,7 +112,7 @@ class Daemon:
         `load` reads the configuration anew; the children run beside it.
         """
         try:
-            with suppress(Interrupted):  # what was in hand waits for the next start
+            with suppress(Interrupted), self.ends:  # what was in hand waits for the next start
                 self._run(load, children)
         except Fault as fault:
             self.release(fault)
@@ -119,28 +123,30 @@ class Daemon:
 
     def _run(self, load: Callable[[], GateRules], children: Sequence[Child]) -> None:
         keep_heap_small()
-        try:
-            self.open()
-            for child in children:
-                self.ends.callback(child.close)
-            self.upkeep.manager.ready()
-            while not self.control.stop:
-                try:
-                    self.upkeep.turn(self.session)
-                    self._renew(load)
-                    if self._is_held():
-                        self.wait(LOOK_SECONDS)
-                        continue
-                    more = self.turn()
-                    for child in children:
-                        child.turn(self.session)
-                    if not more:
-                        self.upkeep.idle(self.session)
-                        self.wait(min(self.pause, self.upkeep.pause))
-                except Fault as fault:
-                    self.begin_again(fault)
-        finally:
-            self.ends.close()
+        self.open()
+        for child in children:
+            self.ends.callback(child.close)
+        self.upkeep.manager.ready()
+        while not self.control.stop:
+            try:
+                self.upkeep.turn(self.session)
+                self._renew(load)
+                if self._is_held():
+                    self.wait(LOOK_SECONDS)
+                    continue
+                more = self.turn()
+                for child in children:
+                    child.turn(self.session)
+                if not more:
+                    self.upkeep.idle(self.session)
+                    self.wait(min(self.pause, self.upkeep.pause))
+                self._rest = _FIRST_REST
+            except Fault as fault:
+                if not fault.retryable:
+                    raise
+                self.lose(fault)
+                self.bell.wait(self._rest)
+                self._rest = min(2 * self._rest, _LONGEST_REST)
 
     def _renew(self, load: Callable[[], GateRules]) -> None:
         if self.control.reload:
@@ -164,10 +170,8 @@ class Daemon:
 
     def open(self) -> None:
         """Open what a lasting process waits on; `ends` closes it."""
-        bell = self.watch_inbox()
-        self.take_desk(RequestDesk(self.session, bell.ring))
-        if bell.warning:
-            _LOG.warning("%s", bell.warning)
+        self.watch_inbox()
+        self.take_desk(RequestDesk(self.session, self.bell.ring))
 
     def turn(self) -> bool:
         """Do a piece of the work; return true if there may be more."""
@@ -215,15 +219,12 @@ class Daemon:
         """Wait until something may have changed, for so long at most."""
         self.bell.wait(seconds)
 
-    def begin_again(self, fault: Fault) -> None:
-        """Leave what is in hand to be recovered; raises a fault that stays."""
-        if not fault.retryable:
-            raise fault
+    def lose(self, fault: Fault) -> None:
+        """Leave what is in hand to be recovered after a fault that passes."""
         _LOG.warning("%s; it is tried again", fault.message)
         self.session.queue.release()
         self.session.queue.acquire()
         self.recovered = False
-        self.wait(LOOK_SECONDS)
 
     # ---------------------------------------------------------------- once
 

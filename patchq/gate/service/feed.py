@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # the database's driver is an extra
 _LOG = logging.getLogger("patchq")
 _MOST = 256
 _TROUBLE = "cluster.database"
-_FIRST_REST, _LONGEST_REST = 0.1, 5.0
+_LONGEST_WAIT = 5.0
 _UNSERVED_SECONDS = 10.0
 
 
@@ -49,7 +49,7 @@ class Feeder(Daemon):
         self._entered: set[str] = set()
         self._known = False
         self._away: bool | None = None  # the database, when it was last asked
-        self._rest, self._looks = _FIRST_REST, inf
+        self._looks = inf
 
     def connect(self) -> None:
         """Open this machine's part of the database, and recover an earlier process's claims."""
@@ -102,13 +102,6 @@ class Feeder(Daemon):
         held = {claim.token for claim in self.session.queue.held()}
         return {self.entries.lane(one) for token, one in self._claims.items() if token not in held}
 
-    def begin_again(self, fault: Fault) -> None:
-        if not fault.retryable:
-            raise fault
-        self.lose(fault)
-        self.bell.wait(self._rest)
-        self._rest = min(2 * self._rest, _LONGEST_REST)
-
     def lose(self, fault: Fault) -> None:
         """Enter everything anew once the database is back.
 
@@ -124,12 +117,10 @@ class Feeder(Daemon):
     def pause(self) -> float:
         settled = store_queue(self.session.queue).inbox.unsettled()
         longest = self.session.config.cluster.poll_seconds if settled is None else settled
-        return max(SHORTEST_WAIT, min(longest, _LONGEST_REST))
+        return max(SHORTEST_WAIT, min(longest, _LONGEST_WAIT))
 
     def wait(self, seconds: float) -> None:
-        self.entries.wait(seconds, self.bell.fileno())
-        self.bell.wait(0.0)
-        self._rest = _FIRST_REST
+        self.entries.wait(seconds, self.bell)
 
     def turn(self) -> bool:
         return self.decide() > 0

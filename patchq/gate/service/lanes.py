@@ -24,27 +24,26 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from patchq.gate.config.schema import Config
-from patchq.gate.errors import Fault, InDoubt, Unreachable
+from patchq.gate.errors import Fault, Unreachable
 from patchq.gate.git import records
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import worker
 from patchq.gate.pipeline.context import GateRules, RepoContext, branches_of
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.session import Session, compose
+from patchq.gate.queue.bell import Bell
 from patchq.gate.queue.lock import Lock
 from patchq.gate.report.schema import Report
 from patchq.gate.review import errands
 from patchq.gate.service import cluster
 from patchq.gate.service.daemon import LOOK_SECONDS, Daemon, Followers
 from patchq.gate.service.feed import lane_by, open_unless_away
-from patchq.gate.service.wake import Bell
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.engine import PostgresQueue
 
 _LOG = logging.getLogger("patchq")
 LOCK = "worker.lock"
-_FIRST_REST, _LONGEST_REST = 0.2, 5.0
 
 
 def work(
@@ -103,7 +102,7 @@ class LaneWorker(Daemon):
     def __init__(self, session: Session, home: Path, say: worker.Tell, queue: PostgresQueue):
         super().__init__(session, home, say)
         self.queue, self.followers = queue, LaneFollowers(queue)
-        self._rest, self._searched = _FIRST_REST, 0.0
+        self._searched = 0.0
 
     def acquire(self) -> None:
         open_unless_away(self.queue)
@@ -141,22 +140,16 @@ class LaneWorker(Daemon):
         return min(self.session.config.cluster.poll_seconds, self.followers.pause)
 
     def wait(self, seconds: float) -> None:
-        if self.queue.wait(seconds, self.bell.fileno()):
+        if self.queue.wait(seconds, self.bell):
             self.look_soon = True  # a verdict may be what something here waits for
-        self.bell.wait(0.0)
-        self._rest = _FIRST_REST
 
-    def begin_again(self, fault: Fault) -> None:
-        if not (fault.retryable or isinstance(fault, InDoubt)):
-            raise fault
+    def lose(self, fault: Fault) -> None:
         _LOG.warning("%s; it is tried again", fault.message)
         self.recovered = False
         with suppress(Fault):
             self.queue.release()
         # A new session recovers what this one adopted, or took to answer.
         self.queue.store.close()
-        self.bell.wait(self._rest)
-        self._rest = min(2 * self._rest, _LONGEST_REST)
 
 
 class LaneDesk(RequestDesk):

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import errno
 import os
-import select
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from patchq.gate.queue.bell import Bell
 from patchq.gate.queue.shelf import Event, Events
 from patchq.gate.queue.store import LOCKS, identity
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:  # who only looks does without watchdog
     from watchdog.observers.api import BaseObserver
 
 _CHECK_SECONDS = 2.0  # the longest wait between two looks at the watch itself
-_MOST_RINGS = 1024
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
 
@@ -54,47 +52,6 @@ def _observer() -> BaseObserver:
     return BaseObserver(Emitter)
 
 
-class Bell:
-    """A bell whose ring ends the wait under way, or the next.
-
-    Not for use by several threads, but for `ring`.
-    """
-
-    def __init__(self) -> None:
-        # A descriptor, not a `threading.Event`: its lock would be taken twice by a signal handler
-        # that rings while the same thread is about to wait.
-        self._bell, self._rope = os.pipe()
-        for fd in (self._bell, self._rope):
-            os.set_blocking(fd, False)
-        self._poll = select.poll()
-        self._poll.register(self._bell, select.POLLIN)
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for a ring for so long at most; return true if it rang."""
-        if not self._poll.poll(max(0.0, seconds) * 1000):
-            return False
-        with suppress(BlockingIOError):
-            while len(os.read(self._bell, _MOST_RINGS)) == _MOST_RINGS:
-                pass
-        return True
-
-    def fileno(self) -> int:
-        """Return the descriptor that is readable while it rings."""
-        return self._bell
-
-    def ring(self) -> None:
-        """End the wait under way, or the next; safe in signal handlers and threads."""
-        if self._rope >= 0:
-            with suppress(BlockingIOError):  # it rings already
-                os.write(self._rope, b"\0")
-
-    def close(self) -> None:
-        ends, self._bell, self._rope = (self._bell, self._rope), -1, -1
-        for fd in ends:
-            if fd >= 0:
-                os.close(fd)
-
-
 class Doorbell(Bell):
     """Rings when an entry of the directory `inbox` may have become complete.
 
@@ -113,15 +70,12 @@ class Doorbell(Bell):
         self._watched: tuple[int, int] | None = None
         self._watch()
 
-    def wait(self, seconds: float) -> bool:
-        """Wait for a ring; return true if it rang, or was set anew.
-
-        At most so many seconds, and `poll_seconds`.
-        """
+    def wait(self, seconds: float, *others: int) -> set[int]:
+        """Wait as a bell does, but no longer than `poll_seconds`; not at all if set anew."""
         if self._watch():
-            return True
+            self.ring()
         longest = self._poll_seconds if self.polling else min(self._poll_seconds, _CHECK_SECONDS)
-        return super().wait(min(seconds, longest))
+        return super().wait(min(seconds, longest), *others)
 
     def dispatch(self, event: object) -> None:
         self.ring()
@@ -164,8 +118,8 @@ class Doorbell(Bell):
             observer.join(_CHECK_SECONDS)
 
 
-class Watcher:
-    """Watches the queue at `root` for events behind the id `since`.
+class Watcher(Events):
+    """The events of the queue at `root` behind the id `since`, and a wait for them.
 
     It looks at the time of a file that each event changes: at first every millisecond, since most
     verdicts come at once, and ever less often.
@@ -176,18 +130,14 @@ class Watcher:
     def __init__(
         self, root: Path, since: str | None = None, stopped: Callable[[], bool] = lambda: False
     ) -> None:
-        self._root, self._stopped = root, stopped
-        self._events = Events(root, since)
+        super().__init__(root, since)
+        self._stopped = stopped
         self._mark: object = None
 
     def read(self, most: int | None = None) -> list[Event]:
         """Return the events since the last call, at most so many; it never waits."""
         self._mark = self._stamp()
-        return self._events.read(most)
-
-    @property
-    def lost(self) -> bool:
-        return self._events.lost
+        return super().read(most)
 
     def wait(self, seconds: float) -> bool:
         """Wait until there may be something new; False if there is not.

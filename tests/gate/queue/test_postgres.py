@@ -16,9 +16,9 @@ import pytest
 
 from patchq.gate.errors import DatabaseFault, LaneLost
 from patchq.gate.queue import Claim
+from patchq.gate.queue.bell import Bell
 from patchq.gate.queue.postgres.database import migrate
 from patchq.gate.queue.postgres.engine import PostgresQueue
-from patchq.gate.service.wake import Bell
 from tests.helpers import postgres
 from tests.helpers.claims import finish, hold, report
 from tests.helpers.ending import line_of, running
@@ -45,6 +45,9 @@ claim = Claim(f"{1:016x}", Source("x.md", "0" * 64, 3), b"a 1")
 source = SourceEntry(name="x.md", sha256="0" * 64, bytes=3)
 report = Report(id="zombie", state="rejected", source=source)
 """
+
+
+STILL = Bell()  # rung by none of these tests
 
 
 @pytest.fixture
@@ -93,14 +96,14 @@ def test_a_lane_in_which_nothing_is_left_is_free_while_its_owner_waits(again: Op
     one, two = again(), again()
     one.submit(b"a 1", "x.md")
     [claim] = one.claim(9)
-    one.wait(0)
+    one.wait(0, STILL)
     one.submit(b"a 2", "x.md")
     assert two.claim(9) == []
     finish(one, claim)
-    one.wait(0)
+    one.wait(0, STILL)
     [claim] = two.claim(9)
     hold(two, claim)
-    two.wait(0)
+    two.wait(0, STILL)
     one.submit(b"a 3", "x.md")
     assert one.claim(9) == [], "the owner of what is held keeps the lane"
 
@@ -108,19 +111,19 @@ def test_a_lane_in_which_nothing_is_left_is_free_while_its_owner_waits(again: Op
 def test_a_wait_ends_when_something_comes_or_is_decided_or_rings(again: Open) -> None:
     feeder, worker, other = again(), again(), again(lanes=["b"])
     for queue in (worker, other):
-        queue.wait(60)  # the first one only begins to listen
+        queue.wait(60, STILL)  # the first one only begins to listen
     feeder.submit(b"a 1", "x.md")
-    assert worker.wait(60)
+    assert worker.wait(60, STILL)
     [claim] = worker.claim(1)
     feeder.submit(b"b 1", "x.md")
     [held] = other.claim(1)
     other.hold(held, report(held, other.reserve(held, "held"), "held"))
-    soon(lambda: not other.wait(0))
+    soon(lambda: not other.wait(0, STILL))
     finish(worker, claim)
-    assert other.wait(60), "what it holds may have waited for that"
+    assert other.wait(60, STILL), "what it holds may have waited for that"
     with closing(Bell()) as bell:
         threading.Timer(0.05, bell.ring).start()
-        soon(lambda: not worker.wait(60, bell.fileno()))
+        soon(lambda: not worker.wait(60, bell))
 
 
 @pytest.mark.parametrize("step", ["intend", "publish"])

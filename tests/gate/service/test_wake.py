@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import resource
 import subprocess
 import sys
 import threading
@@ -12,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from patchq.gate.queue import shelf, store
+from patchq.gate.queue.bell import Bell
 from patchq.gate.queue.spool import create
 from patchq.gate.service.wake import Doorbell, Watcher
 
@@ -83,8 +87,29 @@ def test_f16_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
     first, second = told.stdout.splitlines()
     assert first.startswith("True the inbox cannot be watched")
     assert "every 0.05 s" in first
-    assert second == "False"
+    assert second == "set()"
     assert told.stderr == ""
+
+
+def test_a_bell_waits_for_any_number_of_a_descriptor() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(2048, limits[0]), limits[1]))
+    one, other = os.pipe()
+    high = fcntl.fcntl(one, fcntl.F_DUPFD, 1500)
+    bell = Bell()
+    try:
+        os.write(other, b"x")
+        assert bell.wait(60, high) == {high}
+        os.read(high, 1)
+        assert bell.wait(0, high) == set()
+        bell.ring()
+        assert bell.wait(60, high)
+        assert bell.wait(0) == set()
+    finally:
+        bell.close()
+        for fd in (one, other, high):
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 # ---------------------------------------------------------------- events of the queue

@@ -30,6 +30,7 @@ from msgspec.structs import replace
 from patchq.gate.errors import Fault
 from patchq.gate.git import files
 from patchq.gate.queue import Claim, spool
+from patchq.gate.queue.bell import Bell
 from patchq.gate.queue.database import COLUMNS
 from patchq.gate.queue.inbox import claim_of
 from patchq.gate.queue.ledger import QueueEngine
@@ -283,7 +284,7 @@ class PostgresQueue(QueueEngine):
 
     # Waiting.
 
-    def wait(self, seconds: float, bell: int | None = None) -> bool:
+    def wait(self, seconds: float, bell: Bell) -> bool:
         """Wait for a notice, a ring or the time; return True for a notice.
 
         Lanes in which nothing is left are free for others meanwhile.

@@ -15,7 +15,6 @@ concerns it, and sleeps on through the rest.
 from __future__ import annotations
 
 import logging
-import select
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -23,6 +22,7 @@ from threading import Event, Thread
 from time import monotonic
 
 from patchq.gate.errors import Fault
+from patchq.gate.queue.bell import Bell
 from patchq.gate.queue.postgres.database import DatabaseServer
 
 _LOG = logging.getLogger("patchq")
@@ -208,10 +208,10 @@ class Waking:
         self._listens: object = None
         self._news: list[str] = []
 
-    def wait(self, seconds: float, concerns: Concerns, bell: int | None = None) -> bool:
+    def wait(self, seconds: float, concerns: Concerns, bell: Bell) -> bool:
         """Wait for a notice that concerns this process; return True for one.
 
-        It ends after so many `seconds`, and once the descriptor `bell` can be read.
+        It ends after so many `seconds`, and by a ring.
         The first wait of a connection ends at once, as it did not listen before.
         """
         connection = self._server.connection
@@ -221,13 +221,12 @@ class Waking:
             self._listens = connection
             return True
         database = connection.fileno()
-        bells = [database] if bell is None else [database, bell]
         until = monotonic() + seconds
         while not self._heard(concerns):
-            ready, _, _ = select.select(bells, [], [], max(0.0, until - monotonic()))
+            ready = bell.wait(until - monotonic(), database)
             if database in ready:
                 self._server.run("select")  # takes in what was sent, or finds out who is gone
-            if ready != [database]:
+            if ready != {database}:
                 return self._heard(concerns)
         return True
 
