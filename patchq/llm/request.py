@@ -33,7 +33,6 @@ from patchq.core import formats
 from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.envelope.front_matter import Split, open_response, read_header
 from patchq.core.model.values import Attempt, Envelope, Generation, Header, Problem
-from patchq.core.text import yamlio
 from patchq.core.text.quote import clip, visible
 from patchq.gate.config import config_file
 from patchq.gate.config.schema import Count, Section, Text, check, takes
@@ -80,30 +79,15 @@ def write(request: Request) -> bytes:
 
 def read(data: bytes) -> Request | tuple[Problem, ...]:
     """Return the request in a file, or all problems with it."""
-    try:
-        root = yamlio.parse(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        message = f"the request is not UTF-8 text: byte {error.start}"
-        return (Problem("response.not_text", message, "send it as UTF-8", line=line),)
-    except yamlio.YamlError as error:
-        what = f"{error.message} (column {error.column})"
-        return (_flaw(f"the request is not YAML: {what}", error.line),)
-    if root is None:
-        return (_flaw("the request is empty", 1),)
-    request, flaws = config_file.read(root, Request)
-    if request is None:
-        return tuple(_flaw(f"`{key}`: {what}", line) for line, _, key, what in flaws)
-    if request.retries or (request.files and request.task):
+    request, flaws = config_file.read(data, Request)
+    if request and (request.retries or (request.files and request.task)):
         return request
-    return (_flaw("the request lacks `files` or `task`", 1),)
-
-
-def _flaw(message: str, line: int) -> Problem:
-    hint = "correct the request and drop it again; its keys are " + ", ".join(
-        Request.__struct_fields__
+    keys = ", ".join(Request.__struct_fields__)
+    hint = f"correct the request and drop it again; its keys are {keys}"
+    return tuple(
+        Problem("frontmatter.value", f"the request is wrong: {what}", hint, line=line)
+        for line, _, what in flaws or [(1, 1, "it lacks `files` or `task`")]
     )
-    return Problem("frontmatter.value", message, hint, line=line)
 
 
 _LEAST_BUDGET = 4_000

@@ -15,8 +15,8 @@ from patchq.gate.config.schema import Config, Section
 from patchq.gate.errors import UsageError
 
 S = TypeVar("S", bound=Section)
-# Line, column and key (`hooks[0].run`), and what was expected there.
-Flaw = tuple[int, int, str, str]
+# Line and column, and what was expected there, behind the key (`hooks[0].run: …`).
+Flaw = tuple[int, int, str]
 
 # The file in the home branch's tree, and the operator's own in the git directory.
 FILE, OPERATORS_FILE = ".patchq.yaml", "patchq.yaml"
@@ -44,30 +44,27 @@ def content(path: Path) -> bytes | None:
 
 def parse(data: bytes, name: str = FILE) -> Config:
     """Return the configuration in a text that messages call `name`; raises `ConfigError`."""
-    try:
-        root = yamlio.parse(data.removeprefix(b"\xef\xbb\xbf").decode())
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        column = error.start - data.rfind(b"\n", 0, error.start)
-        raise ConfigError([f"{name}:{line}:{column} expected UTF-8, got other bytes"]) from None
-    except yamlio.YamlError as error:
-        raise ConfigError(
-            [f"{name}:{error.line}:{error.column} expected YAML, got: {error.message}"]
-        ) from None
-    if root is None:
-        return Config()
-    config, flaws = read(root, Config)
+    config, flaws = read(data, Config)
     if config is None:
-        raise ConfigError(
-            [f"{name}:{line}:{column} {key}: {what}" for line, column, key, what in flaws]
-        )
+        raise ConfigError([f"{name}:{line}:{column} {what}" for line, column, what in flaws])
     return config
 
 
-def read(node: Node, kind: type[S]) -> tuple[S | None, list[Flaw]]:
-    """Return the node as a `kind`, or None and all its flaws."""
+def read(data: bytes, kind: type[S]) -> tuple[S | None, list[Flaw]]:
+    """Return a YAML text as a `kind`, its defaults if empty; or None and all flaws."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        node = yamlio.parse(data.decode())
+    except UnicodeDecodeError as error:
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        line = data.count(b"\n", 0, error.start) + 1
+        return None, [(line, column, "expected UTF-8, got other bytes")]
+    except yamlio.YamlError as error:
+        return None, [(error.line, error.column, f"expected YAML, got: {error.message}")]
+    if node is None:
+        return kind(), []
     flaws: list[Flaw] = [
-        (key.line, key.column, key.text, f"expected once, got it again after line {first.line}")
+        (key.line, key.column, f"{key.text}: expected once, got it again after line {first.line}")
         for key, first in yamlio.duplicates(node)
     ]
     value: S = _read(node, kind, "", flaws)
@@ -116,10 +113,12 @@ def _section(node: Node, section: type[Section], at: str, flaws: list[Flaw]) -> 
             if len(flaws) == flawed:
                 given[field.name] = found
         else:
-            flaws.append((key.line, key.column, prefix + text, _unknown(text, list(known))))
+            unknown = f"{prefix}{text}: {_unknown(text, list(known))}"
+            flaws.append((key.line, key.column, unknown))
     for text, field in known.items():
         if field.required and text not in last:
-            flaws.append((node.line, node.column, prefix + text, "expected a value, got nothing"))
+            missing = f"{prefix}{text}: expected a value, got nothing"
+            flaws.append((node.line, node.column, missing))
     for text, expected in section.misfits(given):
         flaws.append(_wrong(last[text][1], prefix + text, expected))
     return section(**given) if len(flaws) == before else None
@@ -149,8 +148,8 @@ def _expected(kind: Any) -> str:
 
 
 def _wrong(node: Node, at: str, expected: str) -> Flaw:
-    got = yamlio.describe(node)
-    return node.line, node.column, at or "the file", f"expected {expected}, got {got}"
+    what = f"{at or 'the file'}: expected {expected}, got {yamlio.describe(node)}"
+    return node.line, node.column, what
 
 
 def _unknown(key: str, known: list[str]) -> str:
