@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.text import unified
-from patchq.core.text.quote import clip, visible
+from patchq.core.text.quote import clip, fence, inline, visible
 from patchq.forge.wire import Remark, StatusState, Thread
 from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git import records
@@ -92,21 +92,16 @@ def within(body: str, block: str) -> str:
 
 def code(text: str) -> str:
     """Return a text in a line of code, whatever is in it."""
-    plain = clip(visible(" ".join(text.split())), _LONGEST_LINE)
-    ticks = "`" * (1 + max(map(len, re.findall("`+", plain)), default=0))
-    blank = " " * (plain[:1] == "`" or plain[-1:] == "`")
-    return f"{ticks}{blank}{_harmless(plain)}{blank}{ticks}" if plain else "``"
+    return _harmless(inline(" ".join(text.split()), _LONGEST_LINE))
 
 
 def fenced(text: str) -> str:
     """Return a text as a block of code, whatever is in it."""
-    plain = _harmless(clip(visible(text.strip(), keep="\n\t"), _LONGEST_BODY))
-    ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", plain)), default=0))
-    return f"{ticks}text\n{plain}\n{ticks}"
+    return _harmless(fence(clip(text.strip(), _LONGEST_BODY), "text"))
 
 
 def _harmless(text: str) -> str:
-    """Return a text without what means something in code as well.
+    """Return code without what means something in code as well.
 
     Signs that begin patchq's marks, and GitLab's commands, which begin a line.
     """

@@ -63,49 +63,41 @@ def words(text: str) -> list[str]:
 # ---------------------------------------------------------------- the snippet
 
 
-class MissedQuote(Struct, frozen=True):
-    """A quote that was not found, with the line nearest to it.
-
-    `near` is 0-based, and None if no line was named.  `whole_lines` is True if the format quotes
-    whole lines.
-    """
-
-    quote: str
-    near: int | None
-    whole_lines: bool
-
-
-def selected(text: str, missed: MissedQuote, snippet: str) -> str | None:
+def selected(
+    text: str, quote: str, snippet: str, near: int | None, *, whole_lines: bool
+) -> str | None:
     r"""Return the snippet as the quote to use; None if it is uncertain.
 
-    `text` and the result have `\n` for line ends.
+    `near` is the line nearest to the missed quote, 0-based, and None if none was named.
+    `whole_lines` is True if the format quotes whole lines.  `text` and the result have `\n` for
+    line ends.
     """
     snippet = snippet.replace("\r\n", "\n")
-    if missed.whole_lines and snippet and not snippet.endswith("\n"):
+    if whole_lines and snippet and not snippet.endswith("\n"):
         snippet += "\n"
     if text and not text.endswith("\n"):
         text += "\n"
-    starts = list(_found(text, snippet, missed.whole_lines))
+    starts = list(_found(text, snippet, whole_lines))
     if (
         len(starts) != 1
-        or snippet == missed.quote
-        or not set(_defined(missed.quote)) <= set(_defined(snippet))
-        or not _shares_words(words(missed.quote), words(snippet))
+        or snippet == quote
+        or not set(_defined(quote)) <= set(_defined(snippet))
+        or not _shares_words(words(quote), words(snippet))
     ):
         return None
     first = text.count("\n", 0, starts[0])
     last = first + snippet.removesuffix("\n").count("\n") + 1
-    reach = missed.quote.removesuffix("\n").count("\n") + 1
-    if missed.near is not None and not (first < missed.near + reach and missed.near < last):
+    reach = quote.removesuffix("\n").count("\n") + 1
+    if near is not None and not (first < near + reach and near < last):
         return None
     lines = text.split("\n")[:-1]
     rest = "\n".join(lines[first:last]).replace(snippet.removesuffix("\n"), "\n", 1)
-    if not _is_marked(lines, missed.quote, snippet):
+    if not _is_marked(lines, quote, snippet):
         return None
-    if not _nearest(lines, (first, last), missed.quote, snippet, rest):
+    if not _nearest(lines, (first, last), quote, snippet, rest):
         return None
     others = [*lines[:first], rest, *lines[last:]]
-    return None if _traces(others, missed.quote, snippet) else snippet
+    return None if _traces(others, quote, snippet) else snippet
 
 
 def _found(text: str, snippet: str, whole_lines: bool) -> Iterator[int]:

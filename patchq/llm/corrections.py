@@ -175,14 +175,15 @@ def read(answer: str, key: str) -> str | None:
 class Miss(Struct, frozen=True):
     r"""An edit to ask about: its halves, and its file as text.
 
-    `text` has `\n` for line ends.
+    `text` has `\n` for line ends; `near` and `whole_lines` are as in `certainty.selected`.
     """
 
     edit: Edit
     old: str
     new: str
     text: str
-    quote: certainty.MissedQuote
+    near: int | None
+    whole_lines: bool
 
 
 def correct_quotes(batch: PlannedBatch, questioner: Questioner) -> Repair | None:
@@ -234,7 +235,7 @@ def _miss(edit: Edit, problem: Problem, tree: Tree) -> Miss | None:
         return None
     near = problem.line - 1 if problem.line is not None else None
     whole_lines = isinstance(edit.op, Replace | PatchHunk)
-    return Miss(edit, old, new, text, certainty.MissedQuote(old, near, whole_lines))
+    return Miss(edit, old, new, text, near, whole_lines)
 
 
 def _quotes_once(op: Op) -> bool:
@@ -287,11 +288,13 @@ def _corrected(questioner: Questioner, miss: Miss) -> Edit | None:
 
 def _old(questioner: Questioner, miss: Miss) -> str | None:
     lines = miss.text.removesuffix("\n").split("\n")
-    start, end = excerpt(lines, miss.quote.near or 0, BUDGET)
+    start, end = excerpt(lines, miss.near or 0, BUDGET)
     shown, cut = "".join(f"{line}\n" for line in lines[start:end]), (start, end) != (0, len(lines))
-    text = for_old(miss.edit.path, shown, cut, miss.old, miss.quote.whole_lines)
+    text = for_old(miss.edit.path, shown, cut, miss.old, miss.whole_lines)
     snippet = questioner.ask(OLD, question(text), miss.text, miss.old)
-    return certainty.selected(miss.text, miss.quote, snippet) if snippet else None
+    if not snippet:
+        return None
+    return certainty.selected(miss.text, miss.old, snippet, miss.near, whole_lines=miss.whole_lines)
 
 
 def _new(questioner: Questioner, miss: Miss, old: str) -> str | None:

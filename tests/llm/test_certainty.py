@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.llm.certainty import MissedQuote, merged, selected, words
+from patchq.llm.certainty import merged, selected, words
 
 LOAD = """\
 def load(name, mode):
@@ -27,7 +27,7 @@ QUOTE = LOAD.replace("mode", "how", 1)
 
 @pytest.mark.parametrize("near", [None, 3])
 def test_the_snippet_that_is_meant(near: int | None) -> None:
-    assert selected(FILE, MissedQuote(QUOTE, near, whole_lines=True), LOAD) == LOAD
+    assert selected(FILE, QUOTE, LOAD, near, whole_lines=True) == LOAD
 
 
 # What is chosen, the quote, and the line that the refusal names.
@@ -67,7 +67,7 @@ DEFINED = {
     ids=[*REFUSED, *DEFINED],
 )
 def test_what_cannot_be_meant(file: str, snippet: str, quote: str, near: int | None) -> None:
-    assert selected(file, MissedQuote(quote, near, whole_lines=True), snippet) is None
+    assert selected(file, quote, snippet, near, whole_lines=True) is None
 
 
 # What the response quotes, what the file has, the replacement, and what becomes of it.

@@ -91,7 +91,6 @@ class Upkeep:
         self._repo, self._home = repo, home
         self._tidying = Tidying(repo)
         self._until_renewal = RENEW
-        self._written = ""
         self._started = time()
         self._worked = self._wrote = monotonic()
         self._next_removal = 0.0
@@ -153,10 +152,8 @@ class Upkeep:
             "waiting": len(session.repo.refs(records.WAITING)),
             "start_time_seconds": self._started,
         }
-        text = stats.metrics(queue.counts(), gauges)
-        if text != self._written:
-            stats.write(self._home / named, text)
-        self._written, self._wrote = text, monotonic()
+        stats.write(self._home / named, stats.metrics(queue.counts(), gauges))
+        self._wrote = monotonic()
 
 
 def _is_finished(session: Session, id: str) -> bool:
