@@ -170,7 +170,13 @@ def test_what_the_remote_refuses_is_told_in_its_words(
         assert states(gate, "x") == ["applied"]
 
 
-def test_config_check_names_what_cannot_be(gate: Path) -> None:
-    write_config(gate, "version: 1\nlanding:\n  remote: upstream\n")
-    said = patchq("config", "check", cwd=gate, code=2).err
-    assert "landing.remote: expected a remote that `git remote` has, got `upstream`" in said
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("landing: {remote: upstream}", "landing.remote: expected a remote that `git remote` has"),
+        ("target: nope", "target: expected a branch with a commit, got `nope`"),
+    ],
+)
+def test_config_check_names_what_cannot_be(gate: Path, line: str, wrong: str) -> None:
+    write_config(gate, f"version: 1\n{line}\n")
+    assert wrong in patchq("config", "check", cwd=gate, code=2).err

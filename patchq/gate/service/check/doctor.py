@@ -188,6 +188,10 @@ def flaws(repo: Repository, home: Path, rules: GateRules) -> list[str]:
         *_remote_flaws(repo, config),
     ]
     wrong = [f"{rules.place(*keys)}: {why}" for keys, why in found]
+    here = config.target and not config.landing.remote and repo.refs("refs/heads/")
+    if here and repo.branch_tip(config.target or "") is None:
+        named = f"expected a branch with a commit, got `{config.target}`"
+        wrong.append(f"{rules.place('target')}: {named}")
     try:
         _signs(repo, config)
     except CannotSign as fault:
