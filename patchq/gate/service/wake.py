@@ -119,7 +119,7 @@ class Doorbell(Bell):
 
 
 class Watcher(Events):
-    """The events of the queue at `root` behind the id `since`, and a wait for them.
+    """Events of the queue at `root` after the id `since`, and waits for them.
 
     It looks at the time of a file that each event changes: at first every millisecond, since most
     verdicts come at once, and ever less often.
