@@ -25,7 +25,7 @@ its lines, which no other format looks at.  All other lines are prose.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field
 from typing import Any, TypeVar
@@ -86,13 +86,6 @@ class Document:
 # ---------------------------------------------------------------- what it returns, or raises
 
 
-class Stated(Struct, frozen=True):
-    """The ids that an edit's object names."""
-
-    cascades: tuple[str, ...] = ()
-    depends_on: tuple[str, ...] = ()
-
-
 class FenceUnderPath(Struct, frozen=True):
     """A fence under a line that is only a path.
 
@@ -121,7 +114,6 @@ class Piece(Struct, frozen=True):
     summary: str | None = None
     warnings: tuple[Problem, ...] = ()
     author: str | None = None  # who wrote the change, `Name <address>`, where a mail's head says so
-    stated: Mapping[int, Stated] = {}  # what the edits, by their index, say of each other
     shown: tuple[ShownPlace, ...] = ()  # the lines of shell calls that change files
     # What may be a file as well as an excerpt; then there are no edits.
     under_path: FenceUnderPath | None = None

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from patchq.core.formats import account
 from patchq.core.formats.catalogue import NOTHING, Catalogue, SignHint
 from patchq.core.formats.envelope import front_matter
-from patchq.core.formats.format import Document, FenceUnderPath, Piece, Stated, UnreadableEdit
+from patchq.core.formats.format import Document, FenceUnderPath, Piece, UnreadableEdit
 from patchq.core.formats.marks.blocks import CarriedLines, is_cut, is_marker, opening
 from patchq.core.formats.marks.fences import line_above
 from patchq.core.formats.marks.paths import Known
@@ -48,8 +48,6 @@ class Reading:
     """
 
     edits: list[Edit] = field(default_factory=list)
-    # What the edits, by their index, say of each other.
-    stated: dict[int, Stated] = field(default_factory=dict)
     prose: str = ""
     summary: str | None = None
     author: str | None = None
@@ -67,9 +65,7 @@ class Reading:
 
         `at` is its place if its text is inside JSON.
         """
-        first, behind = len(self.edits), self.sections
-        for i, stated in part.stated.items():
-            self.stated[first + i] = stated
+        behind = self.sections
         for edit in part.edits:
             section = edit.section and behind + edit.section
             if section > self.sections:

@@ -5,7 +5,7 @@ A new format is one more line in `FORMATS`; see `format`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from patchq.core.formats import find_replace, reader, search_replace, v4a, whole
 from patchq.core.formats.catalogue import Catalogue
 from patchq.core.formats.envelope.api_json import ApiAnswer, ApiPart, ApiText
 from patchq.core.formats.envelope.streams import WHOLE, open_answer
-from patchq.core.formats.format import Document, Piece, Stated, UnreadableEdit
+from patchq.core.formats.format import Document, Piece, UnreadableEdit
 from patchq.core.formats.json.grammar import JSON_FORMATS, read_call
 from patchq.core.formats.marks.paths import PREFIXES, Known, KnownPaths
 from patchq.core.formats.reader import Reading
@@ -46,7 +46,7 @@ def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
         else:
             reading = reader.read(text, FORMATS, paths, header)
         found, unlikely = whole_file.decided(reading.edits, reading.under_paths, paths)
-        edits, warnings = related(settled(found, paths), reading.stated)
+        edits, warnings = related(settled(found, paths))
     except UnreadableEdit as error:
         return Parsed(problems=(error.problem,))
     problems = (*reading.warnings, *warnings)
@@ -148,58 +148,53 @@ CODE = "edit.dependency"
 _CORRECT = "correct the id, or leave the relation out"
 
 
-def related(
-    edits: Sequence[Edit], stated: Mapping[int, Stated]
-) -> tuple[tuple[Edit, ...], tuple[Problem, ...]]:
+def related(edits: Sequence[Edit]) -> tuple[tuple[Edit, ...], tuple[Problem, ...]]:
     """Return the edits with their ids and relations, and warnings.
 
-    An edit without an id is numbered by its place in the response.  `stated` is by the edit's
-    index.  Raises `UnreadableEdit`.
+    An edit without an id is numbered by its place in the response.  Raises `UnreadableEdit`.
     """
-    if not stated and not any(edit.id for edit in edits):
+    named = {id for edit in edits for id in (*edit.cascades, *edit.depends_on)}
+    if not named and not any(edit.id for edit in edits):
         return _numbered(edits), ()
-    edits = _with_own_ids(edits, stated)
+    edits = _with_own_ids(edits, named)
     indexed = {edit.id for edit in edits if edit.id and edit.format == INDEXED}
     known = indexed | {edit.id for edit in edits if edit.id and edit.format == CONTEXTUAL}
     needs: dict[str, list[str]] = {}
     warnings: list[Problem] = []
-    for i, relation in stated.items():
-        for other in relation.cascades:
-            needs.setdefault(other, []).append(edits[i].id)
+    for edit in edits:
+        for other in edit.cascades:
+            needs.setdefault(other, []).append(edit.id)
             if other not in known:
                 warnings.append(
                     Problem(
                         CODE,
-                        f"`cascades` of edit {edits[i].id!r} names {other!r}, which no edit of the "
+                        f"`cascades` of edit {edit.id!r} names {other!r}, which no edit of the "
                         "response is",
                         _CORRECT,
                         "warning",
-                        edit=edits[i].id or None,
-                        line=edits[i].at[0],
+                        edit=edit.id or None,
+                        line=edit.at[0],
                     )
                 )
-        for other in relation.depends_on:
+        for other in edit.depends_on:
             if other not in known:
                 message = f"expected the id of another edit in `dependsOn`, found {other!r}"
-                raise UnreadableEdit(edits[i].at[0] - 1, message, _CORRECT, CODE)
+                raise UnreadableEdit(edit.at[0] - 1, message, _CORRECT, CODE)
     for i, edit in enumerate(edits):
-        own = stated[i].depends_on if i in stated else ()
-        depends_on = (*own, *needs.get(edit.id or "\0", ()))
+        depends_on = dict.fromkeys((*edit.depends_on, *needs.get(edit.id or "\0", ())))
         backs = edit.id if edit.format == CONTEXTUAL and edit.id in indexed else None
         if depends_on or backs:
-            depends_on = tuple(dict.fromkeys(depends_on))
-            edits[i] = replace(edit, depends_on=depends_on, fallback_of=backs)
+            edits[i] = replace(edit, depends_on=tuple(depends_on), fallback_of=backs)
     if any(edit.depends_on for edit in edits):
         _check_cycles(edits)
     return _numbered(edits), tuple(warnings)
 
 
-def _with_own_ids(edits: Sequence[Edit], stated: Mapping[int, Stated]) -> list[Edit]:
+def _with_own_ids(edits: Sequence[Edit], named: Collection[str]) -> list[Edit]:
     """Return the edits without repeated ids.
 
-    The later edit loses its id.  Raises `UnreadableEdit` if anything refers to it.
+    The later edit loses its id.  Raises `UnreadableEdit` if it is one of those `named` by others.
     """
-    named = {id for one in stated.values() for id in (*one.cascades, *one.depends_on)}
     own: list[Edit] = []
     met: set[tuple[str, str]] = set()
     forms: dict[str, set[str]] = {}

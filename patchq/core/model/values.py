@@ -83,6 +83,8 @@ class Edit(Struct, frozen=True):
     confidence: float | None = None
     depends_on: tuple[str, ...] = ()
     """Edits of the batch that, if they are applied, cancel this one."""
+    cascades: tuple[str, ...] = ()
+    """Edits of the batch that this one cancels, if it is applied."""
     fallback_of: str | None = None
     """The edit that this one is the backup of."""
     section: int = 0
@@ -111,6 +113,7 @@ class Edit(Struct, frozen=True):
             self.description,
             self.confidence,
             self.depends_on,
+            self.cascades,
             self.fallback_of,
             self.section if section is None else section,
             called or self.called,

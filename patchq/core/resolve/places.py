@@ -178,14 +178,17 @@ def _placements(text: Text, old: Lines, new: Lines, level: Level) -> Iterator[Pl
     found = [_by_shift(text, segment, level) for segment in old_segments]
     shown = next(i for i, segment in enumerate(old_segments) if any(map(bytes.strip, segment)))
     for shift in found[shown]:
-        chain = [
-            _Segment(o, n, starts.get(shift if any(map(bytes.strip, o)) else NO_SHIFT, []))
-            for o, n, starts in zip(old_segments, new_segments, found, strict=True)
-        ]
-        for starts in _successions(chain):
+        chain: list[_Segment] = []
+        limit = len(text.lines)
+        for o, n, starts in reversed([*zip(old_segments, new_segments, found, strict=True)]):
+            there = starts.get(shift if any(map(bytes.strip, o)) else NO_SHIFT, [])
+            there = there[: bisect_right(there, limit - len(o))]
+            limit = there[-1] if there else -1  # what is before has to end here
+            chain.insert(0, _Segment(o, n, there))
+        for succession in islice(_successions(chain), MOST_PLACES + 1):
             yield tuple(
                 LineRange(start, start + len(segment.old), segment.old, segment.new, shift)
-                for start, segment in zip(starts, chain, strict=True)
+                for start, segment in zip(succession, chain, strict=True)
             )
 
 
@@ -196,45 +199,20 @@ def _by_shift(text: Text, segment: Lines, level: Level) -> dict[Shift, list[int]
     return starts
 
 
-def _successions(chain: list[_Segment]) -> list[tuple[int, ...]]:
-    """Return the starts of the segments in every order that they allow.
+def _successions(chain: Sequence[_Segment], low: int = 0) -> Iterator[tuple[int, ...]]:
+    """Yield the starts of the segments, from line `low` on, in every order that they allow.
 
-    At most `MOST_PLACES` and one are returned.  A segment without a change takes its first place
-    after the one before.
+    A segment without a change takes its first place after the one before.
     """
-    latest = _latest(chain)
-    if latest is None:
-        return []
-    placements: list[tuple[int, ...]] = [()]
-    behind = 0
-    for segment, last in zip(chain, latest, strict=True):
-        grown: list[tuple[int, ...]] = []
-        for placement in placements:
-            low = placement[-1] + behind if placement else 0
-            first = bisect_left(segment.starts, low)
-            stop = bisect_right(segment.starts, last) if segment.old != segment.new else first + 1
-            room = MOST_PLACES + 1 - len(grown)
-            grown += [
-                (*placement, start) for start in segment.starts[first : min(stop, first + room)]
-            ]
-        placements, behind = grown, len(segment.old)
-    return placements
-
-
-def _latest(chain: list[_Segment]) -> list[int] | None:
-    """Return the last possible start of each segment; None if one has none.
-
-    A start is possible if it leaves room for the later segments.
-    """
-    latest: list[int] = []
-    limit = float("inf")
-    for segment in reversed(chain):
-        k = bisect_right(segment.starts, limit - len(segment.old))
-        if k == 0:
-            return None
-        limit = segment.starts[k - 1]
-        latest.append(segment.starts[k - 1])
-    return latest[::-1]
+    if not chain:
+        yield ()
+        return
+    segment, rest = chain[0], chain[1:]
+    first = bisect_left(segment.starts, low)
+    last = first + 1 if segment.old == segment.new else None
+    for start in segment.starts[first:last]:
+        for behind in _successions(rest, start + len(segment.old)):
+            yield (start, *behind)
 
 
 MOST_RANGES = 200_000  # more places than these are not counted, let alone replaced

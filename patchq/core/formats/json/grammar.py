@@ -21,7 +21,6 @@ from patchq.core.formats.format import (
     Opening,
     Piece,
     Sign,
-    Stated,
     UnreadableEdit,
     written_as,
 )
@@ -161,7 +160,6 @@ class _JsonReader:
 
     alone: bool
     edits: list[Edit] = field(default_factory=list)
-    stated: dict[int, Stated] = field(default_factory=dict)
     summary: str | None = None
     shown: list[ShownPlace] = field(default_factory=list)
 
@@ -169,7 +167,7 @@ class _JsonReader:
         if not (self.edits or self.shown):
             return None
         edits, shown = tuple(self.edits), tuple(self.shown)
-        return Piece(edits, end, top, self.summary, stated=self.stated, shown=shown)
+        return Piece(edits, end, top, self.summary, shown=shown)
 
     def value(self, node: Node, place: JsonPlace) -> None:
         """Read one value, an object or a list of objects."""
@@ -194,7 +192,7 @@ class _JsonReader:
             members = Members(arguments, place)
             if not (self._patch(arguments, place) or self._lists(members, tool)):
                 with written_as(CALLS):
-                    self._add(members, _called(members, call.name, tool))
+                    self._add(_called(members, call.name, tool))
                 self.shown += () if self.edits[first:] else commands(arguments, place)
         elif not self._patch(arguments, place):
             text = arguments.value if isinstance(arguments.value, str) else ""
@@ -214,7 +212,7 @@ class _JsonReader:
         if self._lists(members, NAMELESS) or self._patch(node, place):
             return
         if is_call(members):
-            self._add(members, edit_of(members, shape=_CALL))
+            self._add(edit_of(members, shape=_CALL))
         elif _is_whole_file(members):
             if not self.alone:
                 raise members.error(
@@ -223,7 +221,7 @@ class _JsonReader:
                     "its path in the info",
                 )
             op = Write(needed(members, "the file's text", *CONTENT))
-            self._add(members, edit_with(members, op, _CALL))
+            self._add(edit_with(members, op, _CALL))
         elif holds or _resembles(members):
             raise members.error("expected an edit in a form that is known", HINT)
 
@@ -250,7 +248,7 @@ class _JsonReader:
             if not isinstance(node.value, dict):
                 raise where.error(node, "expected an object for every edit", HINT)
             item = Members(node, where)
-            self._add(item, edit_of(item, tool, default, shape))
+            self._add(edit_of(item, tool, default, shape))
         if len(self.edits) == before:
             raise members.error("expected at least one edit, found none", HINT)
         summary = members.get("summary")
@@ -263,11 +261,8 @@ class _JsonReader:
         self.edits += edits
         return bool(edits)
 
-    def _add(self, members: Members, edit: Edit | None) -> None:
+    def _add(self, edit: Edit | None) -> None:
         if edit is not None:
-            relations = members.texts("cascades"), members.texts("dependson")
-            if any(relations):
-                self.stated[len(self.edits)] = Stated(*relations)
             self.edits.append(edit.but(called=True) if edit.format == CALLS else edit)
 
 

@@ -217,6 +217,8 @@ class Members(dict[str, Node]):
             op,
             self.reason(),
             self.confidence(),
+            self.texts("dependson"),
+            self.texts("cascades"),
         )
 
 
