@@ -74,10 +74,10 @@ class Catalogue(dict[str, Format]):
         self.signs.append((_TAGS, _HINT, None))
         outside = [sign for sign, *_ in self.signs if not sign.languages]
         self._languages = frozenset().union(*(sign.languages for sign, *_ in self.signs))
-        # True if a line begins with a sign.
-        self.starts_sign = re.compile("|".join(s.pattern for s in outside if not s.anywhere)).match
         held = "|".join(sign.pattern for sign in outside if sign.anywhere)
-        self._holds = re.compile(held or r"(?!)").search
+        started = "|".join(sign.pattern for sign in outside if not sign.anywhere)
+        # True if a line may hold a sign.
+        self.may_sign = re.compile(rf"{started}|.*?(?:{held})").match
 
     def beginning_of_match(self, line: str) -> Beginning:
         """Return the forms and signs that may begin on a line that `may_begin` matches."""
@@ -100,15 +100,9 @@ class Catalogue(dict[str, Format]):
         reads = [o.read for o in found if o.may_begin is None or o.may_begin(line)]
         return Beginning(tuple(reads), prefix=prefix) if reads or prefix else NOTHING
 
-    def may_sign(self, text: str, languages: Iterable[str]) -> bool:
-        """Return whether signs may stand elsewhere than at the starts of a text's lines."""
-        fenced = not self._languages.isdisjoint(languages)
-        return fenced or self._holds(text) is not None
-
     def sign_on(self, line: str, language: str) -> SignHint | None:
         """Return the sign of an edit on a line in a fence of `language`."""
-        fenced = language in self._languages
-        if not (fenced or self.starts_sign(line) or self._holds(line)):
+        if language not in self._languages and not self.may_sign(line):
             return None
         for hint in self.signs:
             sign = hint[0]

@@ -15,12 +15,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from operator import itemgetter
 
 from msgspec.structs import replace
 
 from patchq.core.formats import account
-from patchq.core.formats.catalogue import NOTHING, Catalogue, SignHint
+from patchq.core.formats.catalogue import NOTHING, Catalogue
 from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.format import Document, FenceUnderPath, Piece, UnreadableEdit
 from patchq.core.formats.marks.blocks import CarriedLines, is_cut, is_marker, opening
@@ -265,10 +264,7 @@ class _ResponseReader:
 
     def _check_prose(self, prose: Sequence[tuple[int, str]], text: str) -> None:
         """Refuse a response whose prose resembles an edit, escaped or not."""
-        if first := next(self._signs(prose, text), None):
-            i, (sign, hint, form) = first
-            message = f"this looks like {sign.what}, but cannot be read as one"
-            raise UnreadableEdit(i, message, hint).written_as(form)
+        self._check_signs(prose)
         end = stray_end(prose) if self.found.edits and may_tag(text) else None
         if end is not None and self.first is not None and self.first <= end:
             raise stray(end)
@@ -283,19 +279,18 @@ class _ResponseReader:
                     "send the edits as they are meant: `<` and `>` as such",
                 )
 
-    def _signs(self, prose: Sequence[tuple[int, str]], text: str) -> Iterator[tuple[int, SignHint]]:
-        """Yield the indices of prose lines that resemble an edit, with the sign."""
-        fences, formats = self.doc.fences, self.formats
+    def _check_signs(self, prose: Sequence[tuple[int, str]]) -> None:
+        fences, may_sign = self.doc.fences, self.formats.may_sign
         round_lines = fences.innermost()
-        languages = {mark: mark.info.split(" ")[0].lower() for mark in {*round_lines} if mark}
-        may: Iterable[tuple[int, str]] = prose
-        if not formats.may_sign(text, languages.values()):
-            may = compress(prose, map(formats.starts_sign, map(itemgetter(1), prose)))
-        for i, line in may:
+        for i, line in prose:
             mark = round_lines[i]
-            hint = formats.sign_on(line, languages[mark] if mark else "")
-            if hint and not fences.at(i):
-                yield i, hint
+            if mark is None and not may_sign(line):
+                continue
+            found = self.formats.sign_on(line, mark.info.split(" ")[0].lower() if mark else "")
+            if found and not fences.at(i):
+                sign, hint, form = found
+                message = f"this looks like {sign.what}, but cannot be read as one"
+                raise UnreadableEdit(i, message, hint).written_as(form)
 
 
 _ENTITY = re.compile(r"&(?:amp;)*(lt|gt|#0*60|#0*62|#x0*3c|#x0*3e);|\\([<>])", re.IGNORECASE)
