@@ -67,8 +67,9 @@ class Rename(Struct, frozen=True):
 class ReplaceText(Struct, frozen=True):
     """Replace the characters `old` between `before` and `after`.
 
-    They are replaced in `count` places, or in all where that is None.  `at` are the numbers of the places meant (1-based, left to right, without overlap).  A `window`
-    (first and last line, 1-based) tells the one place that begins in it from others.
+    They are replaced in `count` places, or in all where that is None.  `at` are the numbers of the
+    places meant (1-based, left to right, without overlap).  A `window` (first and last line,
+    1-based) tells the one place that begins in it from others.
     """
 
     old: str

@@ -200,9 +200,10 @@ def _by_shift(text: Text, segment: Lines, level: Level) -> dict[Shift, list[int]
 
 
 def _successions(chain: Sequence[_Segment], low: int = 0) -> Iterator[tuple[int, ...]]:
-    """Yield the starts of the segments, from line `low` on, in every order that they allow.
+    """Yield the starts of the segments, in every order that they allow.
 
-    A segment without a change takes its first place after the one before.
+    The first is on line `low` or behind.  A segment without a change takes its first place after
+    the one before.
     """
     if not chain:
         yield ()
