@@ -455,6 +455,11 @@ class CommitTree(Struct, frozen=True):
             raise KeyError(path)
         return self.repo.raw(leaf[1])
 
+    def text(self, path: str) -> bytes | None:
+        """Return the bytes of a regular file; None where there is none."""
+        leaf = self.repo.leaf(self.root, path)
+        return self.repo.raw(leaf[1]) if leaf and is_regular(leaf[0]) else None
+
     def names(self, directory: str) -> tuple[str, ...]:
         leaf = self.repo.leaf(self.root, directory) if directory else (TREE, self.root)
         return self.repo.trees.names(leaf[1]) if leaf and leaf[0] == TREE else ()

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from patchq.core.formats.envelope.front_matter import header_of
@@ -49,22 +48,19 @@ _LOG = logging.getLogger("patchq")
 Tell = Callable[[Report], None]
 
 
-class Landed(Struct, frozen=True):
-    """The outcome of a group: verdicts that are true now and wait for `publish`, and batches to
-    decide again since their branch, their work tree or a batch before them changed meanwhile."""
-
-    done: list[Decision] = field(default_factory=list)
-    again: list[Decision] = field(default_factory=list)
+# Verdicts that are true now and wait for `publish`, and batches to decide again since their branch,
+# their work tree or a batch before them changed meanwhile.
+Outcome = tuple[list[Decision], list[Decision]]
 
 
-def land(decisions: Sequence[Decision], session: Session) -> Landed:
+def land(decisions: Sequence[Decision], session: Session) -> Outcome:
     """Make verdicts true, in order; return those that are, and those to decide again."""
     if not decisions:
-        return Landed()
+        return [], []
     with session.queue.together():
         left = [decision for decision in decisions if _intended(decision, session)]
     if len(left) < len(decisions):
-        return Landed(again=left)
+        return [], left
     rows = _rows(decisions)
     with refs.staged(session.repo, [row[-1].commit for row in rows]):
         flush(session)
@@ -75,11 +71,11 @@ def land(decisions: Sequence[Decision], session: Session) -> Landed:
             if not one.made
             for decision in row
         }
-        landed = _split_by_outcome(decisions, lost, session)
+        done, again = _split_by_outcome(decisions, lost, session)
         if rows:
-            _mark(landed.done, session)
+            _mark(done, session)
             flush(session)
-    return landed
+    return done, again
 
 
 def _intended(decision: Decision, session: Session) -> bool:
@@ -98,37 +94,38 @@ def _intended(decision: Decision, session: Session) -> bool:
 
 def _split_by_outcome(
     decisions: Sequence[Decision], not_made: Mapping[str, tuple[_Row, Moved]], session: Session
-) -> Landed:
+) -> Outcome:
     """Return the verdicts that are true now, and the batches to decide again.
 
     A batch without a commit is decided again if a change before it on its branch was not made.
     Where several were to move together and could not, each is decided again, to find the one at
     fault.  What was moved is true, whatever became of those before it.
     """
-    landed, lost = Landed(), set()
+    done, again = list[Decision](), list[Decision]()
+    lost = set[str]()
     for decision in decisions:
         row, moved = not_made.get(decision.id, (None, None))
         if row is None or moved is None:
             if not decision.commit and decision.tip and decision.target in lost:
-                landed.again.append(decision)
+                again.append(decision)
             else:
-                landed.done.append(decision)
+                done.append(decision)
             continue
         lost.add(decision.target)
         fault = moved.fault
         if commit := moved.landed.get(decision.commit):  # by another process that had it in hand
             tree = session.repo.tree(commit).root
-            landed.done.append(replace(decision, commit=commit, tree=tree))
+            done.append(replace(decision, commit=commit, tree=tree))
         elif isinstance(fault, ObjectDamaged | CannotFollow) and len(row) == 1:
-            landed.done.append(decision.damaged(fault))
+            done.append(decision.damaged(fault))
         elif isinstance(fault, Declined):
-            landed.done.append(decision.declined(fault))
+            done.append(decision.declined(fault))
         elif isinstance(fault, Busy) and not session.stop.is_set:
             # Another process holds the branch's lock: the batch waits, and is decided again.
-            landed.done.append(_waiting(decision, fault))
+            done.append(_waiting(decision, fault))
         else:
-            landed.again.append(decision)
-    return landed
+            again.append(decision)
+    return done, again
 
 
 def _waiting(decision: Decision, fault: Busy) -> Decision:

@@ -251,18 +251,18 @@ def _settle(
     for portion in _cleared(group, session, tries):
         warned = overlaps.warned(portion, session)
         answers = [replace(one, review=reports.answer(one, session)) for one in warned]
-        landed = landing.land(answers, session)
+        landed, again = landing.land(answers, session)
         # What moves nothing may be of a batch that came with the push which this one met.
-        idle = [one.claim for one in landed.done if not one.commit]
+        idle = [one.claim for one in landed if not one.commit]
         gone = landing.landed_since(idle, session, tell)
-        done = [it for it in landed.done if it.claim.token not in gone]
+        done = [it for it in landed if it.claim.token not in gone]
         verdicts = [(it.claim, it.report, it.header) for it in done]
         ended += len(gone) + landing.publish(verdicts, session, tell)
         overlaps.refresh(session)
         for one in portion:
             del open[one.claim.token]
-        lost += [one.claim.token for one in landed.again]
-        open |= {one.claim.token: one for one in landed.again}
+        lost += [one.claim.token for one in again]
+        open |= {one.claim.token: one for one in again}
         if lost:
             break
     return [it for it in group if it.claim.token in open], lost, ended

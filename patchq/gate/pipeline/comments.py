@@ -19,7 +19,6 @@ from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import clip, decode, excerpt, fence, inline
 from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git.merges import line_hunks, with_renames
-from patchq.gate.git.objects import is_regular
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.lines import Lines, image
 from patchq.gate.report import document, page, secrecy
@@ -63,8 +62,7 @@ def with_review(repo: Repository, report: Report, review: ReviewEntry | None) ->
 def _text(repo: Repository, commit: str | None, path: str) -> bytes | None:
     with suppress(ObjectDamaged):
         if commit and repo.resolve_commit(commit):
-            leaf = repo.leaf(repo.tree(commit).root, path)
-            return repo.raw(leaf[1]) if leaf and is_regular(leaf[0]) else None
+            return repo.tree(commit).text(path)
     return None
 
 

@@ -401,14 +401,8 @@ def touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
     return sorted(
         path
         for path in set(repo.changes(parents[0], commit)) & set(repo.changes(commit, tip))
-        if _meet(*(_text(repo, oid, path) for oid in (parents[0], commit, tip)))
+        if _meet(*(repo.tree(oid).text(path) for oid in (parents[0], commit, tip)))
     )
-
-
-def _text(repo: Repository, commit: str, path: str) -> bytes | None:
-    tree = repo.tree(commit)
-    entry = tree.entry(path)
-    return tree.read(path) if entry and entry.kind == "file" else None
 
 
 def _meet(before: bytes | None, landed: bytes | None, now: bytes | None) -> bool:
@@ -445,8 +439,8 @@ def collides_with(
 def _toucher(repo: Repository, base: str, tip: str, path: str, lines: Lines) -> str | None:
     for commit in repo.touching(tip, base, path):
         parents = repo.parents(commit)
-        before = _text(repo, parents[0], path) if parents else None
-        landed = _text(repo, commit, path)
+        before = repo.tree(parents[0]).text(path) if parents else None
+        landed = repo.tree(commit).text(path)
         if before is None or landed is None:
             return commit
         hunks = line_hunks(before, landed)
@@ -462,11 +456,3 @@ def commit_in_words(collision: Collision) -> str:
     by = f" by {collision.agent}" if collision.agent else ""
     batch = f" (change {collision.batch}{by})" if collision.batch else ""
     return f"commit {collision.commit[:12]}{batch}"
-
-
-def last_touch(repo: Repository, tip: str, path: str) -> str:
-    """Return the newest commit that touched the path, as the end of a sentence."""
-    commit = next(repo.touching(tip, None, path), None)
-    if commit is None:
-        return ""
-    return f"; it was last touched by {commit[:12]} ({message.subject(repo.message(commit))[:60]})"

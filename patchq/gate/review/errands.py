@@ -38,7 +38,6 @@ from patchq.core.text.quote import clip, visible
 from patchq.gate.errors import Fault, InDoubt, UsageError
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
-from patchq.gate.git.objects import is_regular
 from patchq.gate.land import reports
 from patchq.gate.pipeline import comments, notes
 from patchq.gate.pipeline.session import Session
@@ -323,8 +322,8 @@ def _parent(session: Session, commit: str) -> str:
 def _lines(session: Session, commit: str, path: str) -> int | None:
     if not path or "\0" in path:
         return None
-    leaf = session.repo.leaf(session.repo.tree(commit).root, path)
-    return len(split_lines(session.repo.raw(leaf[1]))) if leaf and is_regular(leaf[0]) else None
+    text = session.repo.tree(commit).text(path)
+    return None if text is None else len(split_lines(text))
 
 
 # ---------------------------------------------------------------- taking back, and carrying out

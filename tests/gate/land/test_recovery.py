@@ -235,9 +235,9 @@ def test_held_batch_that_a_person_discards_meanwhile_does_not_land(repo: Path) -
         decisions.append(process(claim, session, tips))
         tips.move(TARGET, str(decisions[-1].commit))
     patchq("discard", "x", cwd=repo)
-    landed = landing.land(decisions, session)
-    assert (landed.done, [decision.id for decision in landed.again]) == ([], ["y"])
-    worker.work([decision.claim for decision in landed.again], session, lambda told: None)
+    landed, again = landing.land(decisions, session)
+    assert (landed, [decision.id for decision in again]) == ([], ["y"])
+    worker.work([decision.claim for decision in again], session, lambda told: None)
     session.queue.close()
     assert report(repo / ".patchq", "x")["state"] == "discarded"
     assert report(repo / ".patchq", "y")["state"] == "applied"
