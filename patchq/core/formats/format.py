@@ -119,6 +119,51 @@ class Piece(Struct, frozen=True):
     under_path: FenceUnderPath | None = None
 
 
+@dataclass
+class Reading:
+    """Edits and prose of a text.
+
+    Edits without ids of their own have none yet.
+    """
+
+    edits: list[Edit] = field(default_factory=list)
+    prose: str = ""
+    summary: str | None = None
+    author: str | None = None
+    warnings: list[Problem] = field(default_factory=list)
+    sections: int = 0  # the last number of a section of theirs
+    # What is beside the edits and may have been meant as one.
+    shown: list[ShownPlace] = field(default_factory=list)
+    # The paths of the base that the prose names, where something is shown.
+    named: list[str] = field(default_factory=list)
+    # Fences under a mere path: files, if there is no edit of another format.
+    under_paths: list[FenceUnderPath] = field(default_factory=list)
+
+    def add(self, part: Piece | Reading, at: tuple[int, int] | None = None) -> None:
+        """Add a part that is further on in the response.
+
+        `at` is its place if its text is inside JSON.
+        """
+        behind = self.sections
+        for edit in part.edits:
+            section = edit.section and behind + edit.section
+            if section > self.sections:
+                self.sections = section
+            changes = at or section != edit.section
+            self.edits.append(edit.but(at=at, section=section) if changes else edit)
+        self.summary = self.summary or part.summary
+        self.author = self.author or part.author
+        self.warnings += part.warnings
+        self.shown += _moved(part.shown, at) if at else part.shown
+        if isinstance(part, Reading):
+            self.named += part.named
+            self.under_paths += [replace(one, at=at or one.at) for one in part.under_paths]
+
+
+def _moved(places: Iterable[ShownPlace], at: tuple[int, int]) -> list[ShownPlace]:
+    return [ShownPlace(one.what, tuple((at[0], line) for _, line in one.lines)) for one in places]
+
+
 class UnreadableEdit(Exception):
     """The response cannot be read.
 

@@ -12,16 +12,13 @@ would be a silent partial apply, so all of it is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from itertools import compress
-
-from msgspec.structs import replace
 
 from patchq.core.formats import account
 from patchq.core.formats.catalogue import NOTHING, Catalogue
 from patchq.core.formats.envelope import front_matter
-from patchq.core.formats.format import Document, FenceUnderPath, Piece, UnreadableEdit
+from patchq.core.formats.format import Document, Piece, Reading, UnreadableEdit
 from patchq.core.formats.marks.blocks import CarriedLines, is_cut, is_marker, opening
 from patchq.core.formats.marks.fences import line_above
 from patchq.core.formats.marks.paths import Known
@@ -34,54 +31,9 @@ from patchq.core.formats.marks.tags import (
     stray_end,
 )
 from patchq.core.model.ops import MAKING, Rename
-from patchq.core.model.values import Edit, Header, Problem, ShownPlace
+from patchq.core.model.values import Header
 
 _LISTED = re.compile(r"\s*(?:[-*+>•|]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s")
-
-
-@dataclass
-class Reading:
-    """Edits and prose of a text.
-
-    Edits without ids of their own have none yet.
-    """
-
-    edits: list[Edit] = field(default_factory=list)
-    prose: str = ""
-    summary: str | None = None
-    author: str | None = None
-    warnings: list[Problem] = field(default_factory=list)
-    sections: int = 0  # the last number of a section of theirs
-    # What is beside the edits and may have been meant as one.
-    shown: list[ShownPlace] = field(default_factory=list)
-    # The paths of the base that the prose names, where something is shown.
-    named: list[str] = field(default_factory=list)
-    # Fences under a mere path: files, if there is no edit of another format.
-    under_paths: list[FenceUnderPath] = field(default_factory=list)
-
-    def add(self, part: Piece | Reading, at: tuple[int, int] | None = None) -> None:
-        """Add a part that is further on in the response.
-
-        `at` is its place if its text is inside JSON.
-        """
-        behind = self.sections
-        for edit in part.edits:
-            section = edit.section and behind + edit.section
-            if section > self.sections:
-                self.sections = section
-            changes = at or section != edit.section
-            self.edits.append(edit.but(at=at, section=section) if changes else edit)
-        self.summary = self.summary or part.summary
-        self.author = self.author or part.author
-        self.warnings += part.warnings
-        self.shown += _moved(part.shown, at) if at else part.shown
-        if isinstance(part, Reading):
-            self.named += part.named
-            self.under_paths += [replace(one, at=at or one.at) for one in part.under_paths]
-
-
-def _moved(places: Iterable[ShownPlace], at: tuple[int, int]) -> list[ShownPlace]:
-    return [ShownPlace(one.what, tuple((at[0], line) for _, line in one.lines)) for one in places]
 
 
 def read(

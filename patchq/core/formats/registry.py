@@ -14,10 +14,9 @@ from patchq.core.formats import find_replace, reader, search_replace, v4a, whole
 from patchq.core.formats.catalogue import Catalogue
 from patchq.core.formats.envelope.api_json import ApiAnswer, ApiPart, ApiText
 from patchq.core.formats.envelope.streams import WHOLE, open_answer
-from patchq.core.formats.format import Document, Piece, UnreadableEdit
+from patchq.core.formats.format import Document, Piece, Reading, UnreadableEdit
 from patchq.core.formats.json.grammar import JSON_FORMATS, read_call
 from patchq.core.formats.marks.paths import PREFIXES, Known, KnownPaths
-from patchq.core.formats.reader import Reading
 from patchq.core.formats.unified_diff import grammar
 from patchq.core.model.ops import CONTEXTUAL, DIFF, INDEXED, MAKING, Rename
 from patchq.core.model.values import Edit, Header, Parsed, Problem

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import patchq
 from patchq.core.formats.envelope.streams import open_answer
 from tests.helpers.reading import BLOCK, read, refused
 
@@ -150,3 +151,12 @@ def test_a_call_that_does_more_than_patch(arguments: Any) -> None:
     assert refused({"name": "apply_patch", "arguments": arguments}) == ("unreadable_edit", 1)
     part = {**use("apply_patch"), "input": arguments}
     assert refused(messages(part)) == ("unreadable_edit", 1)
+
+
+def test_the_order_of_two_patches_places_no_hunk_of_either() -> None:
+    update = "*** Begin Patch\n*** Update File: {}\n-{}\n+new\n*** End Patch"
+    patches = [update.format("a.py", "old"), update.format("b.py", "middle")]
+    calls = [{"name": "apply_patch", "arguments": {"input": patch}} for patch in patches]
+    files = {"a.py": "old\nmiddle\nold\n", "b.py": "middle\n"}
+    result = patchq.apply(json.dumps(calls), files)
+    assert [problem.code for problem in result.problems] == ["match.ambiguous"]

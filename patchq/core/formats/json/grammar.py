@@ -20,6 +20,7 @@ from patchq.core.formats.format import (
     Format,
     Opening,
     Piece,
+    Reading,
     Sign,
     UnreadableEdit,
     written_as,
@@ -63,7 +64,7 @@ from patchq.core.formats.json.shapes import (
 from patchq.core.formats.marks.fences import line_above, next_line
 from patchq.core.formats.marks.paths import is_path, path_of_info
 from patchq.core.model.ops import CONTEXTUAL, INDEXED, Create, Write
-from patchq.core.model.values import Edit, ShownPlace
+from patchq.core.model.values import Edit
 from patchq.core.text.jsonish import JsonError, Node
 
 _CALL = SHAPES[2]
@@ -159,15 +160,11 @@ class _JsonReader:
     """
 
     alone: bool
-    edits: list[Edit] = field(default_factory=list)
-    summary: str | None = None
-    shown: list[ShownPlace] = field(default_factory=list)
+    found: Reading = field(default_factory=Reading)
 
     def piece(self, top: int | None, end: int) -> Piece | None:
-        if not (self.edits or self.shown):
-            return None
-        edits, shown = tuple(self.edits), tuple(self.shown)
-        return Piece(edits, end, top, self.summary, shown=shown)
+        edits, shown = tuple(self.found.edits), tuple(self.found.shown)
+        return Piece(edits, end, top, self.found.summary, shown=shown) if edits or shown else None
 
     def value(self, node: Node, place: JsonPlace) -> None:
         """Read one value, an object or a list of objects."""
@@ -186,14 +183,14 @@ class _JsonReader:
 
     def call(self, call: ToolCall, place: JsonPlace) -> None:
         """Read a named call with its arguments."""
-        first, arguments = len(self.edits), call.arguments
+        first, arguments, found = len(self.found.edits), call.arguments, self.found
         tool = Tool.named(call.name)
         if isinstance(arguments.value, dict):
             members = Members(arguments, place)
             if not (self._patch(arguments, place) or self._lists(members, tool)):
                 with written_as(CALLS):
                     self._add(_called(members, call.name, tool))
-                self.shown += () if self.edits[first:] else commands(arguments, place)
+                found.shown += () if found.edits[first:] else commands(arguments, place)
         elif not self._patch(arguments, place):
             text = arguments.value if isinstance(arguments.value, str) else ""
             speaks = speaks_of_edits(text) or holds_edit(arguments)
@@ -201,7 +198,7 @@ class _JsonReader:
                 message = "expected the call's arguments as a JSON object"
                 error = place.error(arguments, message, CALL_HINT)
                 raise error.written_as(CALLS)
-        self.edits[first:] = [edit.but(called=True) for edit in self.edits[first:]]
+        found.edits[first:] = [edit.but(called=True) for edit in found.edits[first:]]
 
     def _object(self, node: Node, place: JsonPlace) -> None:
         holds = holds_edit(node)
@@ -241,7 +238,7 @@ class _JsonReader:
         if contexts is not None and not isinstance(contexts.value, list):
             raise members.error("expected a list as `contextualEdits`", HINT)
         default = members.path() if members.names_path() else None
-        before, (items, place) = len(self.edits), several or ([], members.place)
+        before, (items, place) = len(self.found.edits), several or ([], members.place)
         further = contexts.value if contexts is not None else []
         rows = [*((node, place, None) for node in items)]
         for node, where, shape in (*rows, *((node, members.place, CONTEXT) for node in further)):
@@ -249,21 +246,22 @@ class _JsonReader:
                 raise where.error(node, "expected an object for every edit", HINT)
             item = Members(node, where)
             self._add(edit_of(item, tool, default, shape))
-        if len(self.edits) == before:
+        if len(self.found.edits) == before:
             raise members.error("expected at least one edit, found none", HINT)
         summary = members.get("summary")
         if summary is not None and isinstance(summary.value, str):
-            self.summary = "\n\n".join(filter(None, (self.summary, summary.value.strip())))
+            parts = self.found.summary, summary.value.strip()
+            self.found.summary = "\n\n".join(filter(None, parts))
         return True
 
     def _patch(self, node: Node, place: JsonPlace) -> bool:
         edits = patch_of(node, place)
-        self.edits += edits
+        self.found.add(Piece(tuple(edits), 0), place.at(node))
         return bool(edits)
 
     def _add(self, edit: Edit | None) -> None:
         if edit is not None:
-            self.edits.append(edit.but(called=True) if edit.format == CALLS else edit)
+            self.found.edits.append(edit.but(called=True) if edit.format == CALLS else edit)
 
 
 # An object without an edit's key that is like an edit has one of these members.

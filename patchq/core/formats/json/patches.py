@@ -14,8 +14,6 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
 from patchq.core.formats import account, v4a
 from patchq.core.formats.format import Document, UnreadableEdit
 from patchq.core.formats.json.members import JsonPlace, plain_key
@@ -42,11 +40,10 @@ def patch_of(arguments: Node, place: JsonPlace) -> list[Edit]:
     """
     patches = [text for text in _texts(arguments) if _BEGIN.search(text)]
     try:
-        edits = _edits(patches[0], place) if len(patches) == 1 else []
+        return _edits(patches[0], place) if len(patches) == 1 else []
     except UnreadableEdit as error:
         message = f"the patch in this call cannot be read: {error.problem.message}"
         raise place.error(arguments, message, error.problem.hint or _HINT) from None
-    return [replace(edit, at=place.at(arguments)) for edit in edits]
 
 
 def commands(arguments: Node, place: JsonPlace) -> Iterator[ShownPlace]:
