@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
@@ -19,8 +19,7 @@ from starlette.staticfiles import StaticFiles
 from patchq.core.model.values import Problem
 from patchq.gate.api import Gate
 from patchq.gate.api.shared import SharedGate
-from patchq.gate.errors import CRASHED, Fault, UsageError, fault_of
-from patchq.gate.review.decide import Decided
+from patchq.gate.errors import CRASHED, UsageError, fault_of
 from patchq.gate.review.errands import can_take_back
 from patchq.page import decisions, diff, live, views
 from patchq.page.decisions import DraftPlace, Form
@@ -33,6 +32,7 @@ _DONE = {
     "accept": "Accepted", "discard": "Discarded", "send-back": "Sent back",
     "take-back": "Taken back:", "discuss": "Noted on",
 }  # fmt: skip
+_UNDOABLE = ("accept", "discard", "send-back")
 View = Callable[[Gate, Form], Shown]
 Work = Callable[[Request, Form], Response]
 
@@ -63,12 +63,12 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
             Route("/changes", changes),
             route("/blob/{oid}", answers.picture),
             route("/several", answers.page(views.several)),
-            route("/several", answers.decide_several, "POST"),
+            route("/several", answers.decide, "POST"),
             route("/batch/{id}", answers.page(views.change)),
             route("/batch/{id}/file", answers.page(views.one_file)),
             route("/batch/{id}/viewed", answers.mark_viewed, "POST"),
             route("/batch/{id}/draft", answers.keep_draft, "POST"),
-            *(route(f"/batch/{{id}}/{deed}", answers.decide, "POST") for deed in decisions.DEEDS),
+            route("/batch/{id}/{deed}", answers.decide, "POST"),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ],
         exception_handlers={404: _missing, 405: _missing, ClientDisconnect: _gone},
@@ -94,37 +94,29 @@ class _Answers:
         return answer
 
     def decide(self, request: Request, form: Form) -> Response:
-        id, deed = request.path_params["id"], request.url.path.rpartition("/")[2]
-        decided: Decided | None = None
-        problems: Sequence[Problem] = ()
+        """Carry out what a form asks for: of one change on its page, or of the chosen ones."""
+        id, deed = request.path_params.get("id"), request.path_params.get("deed")
+        deed = deed or form.get("deed", "")
+        parts = [f"{id} {form.get('commit', '')}"] if id else form.getlist("chosen")
+        seen = {one: commit for one, _, commit in (part.partition(" ") for part in parts)}
         with self._looking.gate() as gate:
-            after = views.neighbours(gate, id)[1]
-        try:
-            with self._deciding.gate(writes=True) as gate:
-                decided = decisions.DEEDS[deed](gate, id, form)
-                problems = decided.problems
-        except Fault as error:
-            problems = [decisions.problem(error)]
-        if problems or deed == "choose":
-            choice = None if problems else decided
-            again = partial(views.change, problems=problems, choice=choice)
-            return self.page(again, 409 if problems else 200)(request, form)
-        with self._looking.gate() as gate:
-            if deed == "discuss":
-                return _done(deed, [id], f"/batch/{id}")
-            decisions.clear_drafts(gate, id)
-            where = f"/batch/{after}" if after else "/"
-            return _done(deed, [id], where, _undoable(gate, deed, [id]))
-
-    def decide_several(self, request: Request, form: Form) -> Response:
-        deed = form.get("deed", "")
+            after = views.neighbours(gate, id)[1] if id else None
         with self._deciding.gate(writes=True) as gate:
-            ids, problems = decisions.decide_each(gate, deed, form)
-            undo = _undoable(gate, deed, ids)
-        if problems:
-            again = partial(views.several, problems=problems, undo=undo)
-            return self.page(again, 409)(request, form)
-        return _done(deed, ids, "/" if len(ids) > 1 else f"/batch/{ids[0]}", undo)
+            made, problems = decisions.decide(gate, deed, seen, form)
+            if id and deed in _UNDOABLE and not problems:
+                decisions.clear_drafts(gate, id)
+        reports = [one.report for one in made]
+        undo = [one.id for one in reports if deed in _UNDOABLE and can_take_back(one)]
+        if problems or deed == "choose":
+            choice = None if problems else made[0]
+            view = partial(views.change, choice=choice) if id else partial(views.several, undo=undo)
+            again = partial(view, problems=problems)
+            return self.page(again, 409 if problems else 200)(request, form)
+        stays = deed == "discuss" or (not id and len(made) == 1)
+        where = f"/batch/{reports[0].id if stays else after}" if stays or after else "/"
+        about = reports[0].id if len(made) == 1 else f"{len(made)} changes"
+        asked = urlencode({"done": f"{_DONE[deed]} {about}", "undo": undo}, doseq=True)
+        return RedirectResponse(f"{where}?{asked}", 303)
 
     def mark_viewed(self, request: Request, form: Form) -> Response:
         with self._deciding.gate() as gate:
@@ -154,17 +146,6 @@ async def _form(request: Request) -> Form:
             if isinstance(value, str)
         ]
     )
-
-
-def _undoable(gate: Gate, deed: str, ids: Sequence[str]) -> list[str]:
-    return [id for id in ids if deed != "take-back" and can_take_back(gate.report(id))]
-
-
-def _done(deed: str, ids: Sequence[str], where: str, undo: Sequence[str] = ()) -> Response:
-    """Redirect to `where`, with a note of the decision and an undo button."""
-    about = ids[0] if len(ids) == 1 else f"{len(ids)} changes"
-    asked = urlencode({"done": f"{_DONE[deed]} {about}", "undo": undo}, doseq=True)
-    return RedirectResponse(f"{where}?{asked}", 303)
 
 
 def _html(shown: Shown, request: Request, version: str, code: int = 200) -> Response:

@@ -5,7 +5,7 @@ Each form carries the commit that the page showed, so that nothing lands unseen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct, ValidationError, convert, field, json
 from msgspec.structs import replace
@@ -28,28 +28,31 @@ Form = ImmutableMultiDict[str, str]
 _OF_COMMENTS = ("path", "side", "from", "line", "words")
 
 
-def decide_each(gate: Gate, deed: str, form: Form) -> tuple[list[str], list[Problem]]:
-    """Make one decision on all chosen proposals.
+def decide(
+    gate: Gate, deed: str, seen: Mapping[str, str], form: Form
+) -> tuple[list[Decided], list[Problem]]:
+    """Make one decision on all changes of `seen`, each at its commit there.
 
-    Returns the ids of those decided, and the problems of the others.
+    Returns those that were made, and the problems of the others.
     """
-    why = form.get("why", "").strip()
-    parts = [value.partition(" ") for value in form.getlist("chosen")]
-    seen = {id: commit for id, _, commit in parts}
-    if deed not in _EACH or not seen:
+    if deed not in DEEDS or not seen:
         raise UsageError("nothing was decided: choose some proposals", "go back to the inbox")
-    done, problems = list[str](), list[Problem]()
+    made, problems = list[Decided](), list[Problem]()
     for ids in gate.by_target(seen) if deed == "accept" else [[id] for id in seen]:
+        shown = {id: seen[id] for id in ids}
         try:
-            decided = _EACH[deed](gate, ids, seen, why)
+            if deed not in _UNSEEN and not all(shown.values()):
+                message = "the form does not say which commit was looked at"
+                raise UsageError(message, "open the change again")
+            decided = DEEDS[deed](gate, shown, form)
         except Fault as error:
-            problems.append(problem(error, ", ".join(ids)))
+            problems.append(problem(error, ", ".join(ids) if len(seen) > 1 else ""))
             continue
         for one in (*decided.others, decided):
-            about = one.report.id
-            problems += [replace(it, message=f"{about}: {it.message}") for it in one.problems]
-            done += [] if one.problems else [about]
-    return done, problems
+            about = "" if [*seen] == [one.report.id] else f"{one.report.id}: "
+            problems += [replace(it, message=about + it.message) for it in one.problems]
+            made += [] if one.problems else [one]
+    return made, problems
 
 
 def problem(error: Fault, about: str = "") -> Problem:
@@ -58,44 +61,48 @@ def problem(error: Fault, about: str = "") -> Problem:
     return Problem(error.code, message, error.hint)
 
 
-def _accept(gate: Gate, id: str, form: Form) -> Decided:
-    only = tuple(sorted(_edits(form))) if "chosen" in form else None
+def _accept(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
+    only = tuple(sorted(_edits(form))) if "only" in form else None
     # The commit that was looked at has those of its stack for its history.
-    return gate.decide(Accept((id,), only, stack="stack" in form, seen={id: _seen(form)}))
+    return gate.decide(Accept(tuple(seen), only, stack="stack" in form, seen={**seen}))
 
 
-def _choose(gate: Gate, id: str, form: Form) -> Decided:
+def _choose(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
+    (id,) = seen
     return gate.preview(id, _edits(form))
 
 
-def _discard(gate: Gate, id: str, form: Form) -> Decided:
-    return gate.decide(Discard(id, form.get("why") or None, _seen(form)))
+def _discard(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
+    ((id, commit),) = seen.items()
+    return gate.decide(Discard(id, form.get("why") or None, commit))
 
 
-def _send_back(gate: Gate, id: str, form: Form) -> Decided:
-    general, columns = form.get("all", ""), [form.getlist(name) for name in _OF_COMMENTS]
+def _send_back(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
+    ((id, commit),) = seen.items()
+    general, columns = form.get("why", ""), [form.getlist(name) for name in _OF_COMMENTS]
     placed = [
         (DraftPlace(*place), words) for *place, words in zip(*columns, strict=True) if words.strip()
     ]
     try:
         comments = [place.comment(words) for place, words in placed]
         every = (*read_comments(general.encode()), *comments)
-        return gate.decide(SendBack(id, every, seen=_seen(form)))
+        return gate.decide(SendBack(id, every, seen=commit))
     except Fault:
         for place, words in [(WHOLE, general), *placed]:
             keep_draft(gate, id, place, words)
         raise
 
 
-def _discuss(gate: Gate, id: str, form: Form) -> Decided:
+def _discuss(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
+    (id,) = seen
     comment, resolves = form.get("comment", ""), "resolves" in form
     decided = gate.decide(Discuss(id, comment, form.get("reply", ""), resolves=resolves))
     keep_draft(gate, id, DraftPlace(thread=comment), "")
     return decided
 
 
-def _take_back(gate: Gate, ids: Sequence[str], seen: Mapping[str, str], why: str) -> Decided:
-    (id,) = ids
+def _take_back(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
+    (id,) = seen
     before = gate.report(id).review
     decided = gate.decide(TakeBack(id))
     review = decided.report.review
@@ -112,29 +119,15 @@ def _take_back(gate: Gate, ids: Sequence[str], seen: Mapping[str, str], why: str
     return decided
 
 
-DEEDS: Mapping[str, Callable[[Gate, str, Form], Decided]] = {
+DEEDS: Mapping[str, Callable[[Gate, Mapping[str, str], Form], Decided]] = {
     "accept": _accept,
     "choose": _choose,
     "discard": _discard,
     "discuss": _discuss,
     "send-back": _send_back,
-}
-_EACH: Mapping[str, Callable[[Gate, Sequence[str], Mapping[str, str], str], Decided]] = {
-    "accept": lambda gate, ids, seen, why: gate.decide(
-        Accept(tuple(ids), seen={id: seen[id] for id in ids})
-    ),
-    "discard": lambda gate, ids, seen, why: gate.decide(Discard(ids[0], why or None, seen[ids[0]])),
-    "send-back": lambda gate, ids, seen, why: gate.decide(
-        SendBack(ids[0], (DraftComment(why),), seen=seen[ids[0]])
-    ),
     "take-back": _take_back,
 }
-
-
-def _seen(form: Form) -> str:
-    if commit := form.get("commit"):
-        return commit
-    raise UsageError("the form does not say which commit was looked at", "open the change again")
+_UNSEEN = ("discuss", "take-back")  # land or take away nothing that may have moved
 
 
 def _edits(form: Form) -> frozenset[str]:

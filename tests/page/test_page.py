@@ -101,7 +101,7 @@ def test_some_edits_are_previewed_before_they_land(person: Person, repo: Path) -
     for fields, why in {(): "no edit was chosen", (("edit", "9"),): "has no edit 9"}.items():
         answer = person.send("/batch/fix/choose", [("commit", commit), *fields])
         assert (answer.code, why in answer.text) == (409, True)
-    chosen = [("commit", commit), ("chosen", "1"), ("edit", "2")]
+    chosen = [("commit", commit), ("only", "1"), ("edit", "2")]
     assert person.send("/batch/fix/accept", chosen).code == 303
     assert git("show", "HEAD:a.txt", cwd=repo).split()[::3] == ["one", "4"]
 
@@ -123,7 +123,7 @@ def test_words_go_back(person: Person, repo: Path) -> None:
     commit = commit_of(person.look("/batch/moved"))
     words = "- keep the name\n- say why <b>now</b>"
     fields = [
-        ("commit", commit), ("all", "- in general"),
+        ("commit", commit), ("why", "- in general"),
         ("path", "a.txt"), ("side", "new"), ("from", "2"), ("line", "2"), ("words", words),
         ("path", "a.txt"), ("side", "base"), ("from", "1"), ("line", "1"), ("words", ""),
     ]  # fmt: skip
@@ -140,7 +140,7 @@ def test_words_go_back(person: Person, repo: Path) -> None:
     assert "say why &lt;b&gt;now" in page
     said = patchq("--json", "show", "moved", cwd=repo).json()["review"]["comments"]
     assert [(one["line"], one["text"]) for one in said] == [(None, "- in general"), (2, words)]
-    empty = person.send("/batch/moved/send-back", [("commit", commit), ("all", "  ")])
+    empty = person.send("/batch/moved/send-back", [("commit", commit), ("why", "  ")])
     assert "there is no comment" in empty.text
 
 
