@@ -16,6 +16,7 @@ from patchq.gate.api import hooks as shipped
 from patchq.gate.api.location import Location
 from patchq.gate.api.rows import WAITING
 from patchq.gate.config import config_file
+from patchq.gate.config.config_file import FILE
 from patchq.gate.errors import UsageError
 from patchq.gate.intake import git_hooks
 from patchq.gate.report import document
@@ -115,11 +116,8 @@ def take_back_draft(location: Location) -> list[str]:
 
     Returns its name in a list, which is empty if nothing was removed.
     """
-    path = location.draft
-    inside = location.workdir is not None and path.is_relative_to(location.workdir)
-    if not inside or not path.is_file() or location.tracks(path):
-        return []
-    if path.read_bytes() != config_file.sample().encode():
+    path, sample = location.draft, config_file.sample().encode()
+    if path.name != FILE or location.tracks(path) or config_file.content(path) != sample:
         return []
     path.unlink()
     return [path.name]
@@ -230,13 +228,11 @@ def _check(args: Namespace, gate: Gate) -> int:
     lines = found[:_MOST_REFUSALS]
     if len(found) > _MOST_REFUSALS:
         lines.append(f"and {len(found) - _MOST_REFUSALS} more")
-    if lines or args.json:
-        output.emit(args, {"refusals": lines}, *lines)
+    output.emit(args, {"refusals": lines}, *lines)
     return 1 if found else 0
 
 
 def _receive(args: Namespace, gate: Gate) -> int:
-
     from patchq.cli import push  # only who takes a push reads trees
 
     return push.receive(args)
@@ -283,15 +279,11 @@ def doctor(args: Namespace) -> int:
     failing = ("fatal",) if args.before_start else ("fatal", "todo")
     wrong = any(finding.level in failing for finding in found)
     shown = [f for f in found if not args.quiet or f.level != "ok"]
-    if shown or args.json:
-        rows = [
-            {"what": f.what, "level": f.level, "message": f.message, "cure": f.cure} for f in shown
-        ]
-        lines = (
-            _found(_WORDS[f.level], f.what, f.message, "" if f.level == "ok" else f.cure)
-            for f in shown
-        )
-        output.emit(args, {"ok": not wrong, "findings": rows}, *lines)
+    rows = [{"what": f.what, "level": f.level, "message": f.message, "cure": f.cure} for f in shown]
+    lines = (
+        _found(_WORDS[f.level], f.what, f.message, "" if f.level == "ok" else f.cure) for f in shown
+    )
+    output.emit(args, {"ok": not wrong, "findings": rows}, *lines)
     return 1 if wrong else 0
 
 

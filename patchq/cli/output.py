@@ -149,7 +149,8 @@ class Verdicts:
 
 def emit(args: Namespace, value: object, *lines: str) -> int:
     """Print an answer as JSON or as lines, and return exit code 0."""
-    put(printed(value, indent=1) if args.json else "\n".join(lines))
+    if args.json or lines:
+        put(printed(value, indent=1) if args.json else "\n".join(lines))
     return 0
 
 
@@ -182,8 +183,8 @@ def plain(text: str, style: str = "") -> Line:
     return (Styled(text, style),)
 
 
-def show(lines: Iterable[Line], *, crop: bool = False, paged: bool = True) -> None:
-    """Print the lines, on a terminal in git's pager if `paged`.
+def show(lines: Iterable[Line], *, crop: bool = False) -> None:
+    """Print the lines, on a terminal in git's pager.
 
     On a terminal, `crop` cuts each line to its width.
     """
@@ -200,7 +201,7 @@ def show(lines: Iterable[Line], *, crop: bool = False, paged: bool = True) -> No
     for line in lines:
         text = Text.assemble(*line, no_wrap=crop, overflow="ellipsis" if crop else None)
         console.print(text, soft_wrap=not crop, no_wrap=crop, crop=crop)
-    pager = _pager() if paged else ""
+    pager = _pager()
     if not pager:
         put(page.getvalue(), end="")
         return

@@ -371,5 +371,4 @@ def review(args: Namespace) -> int:
 def mcp(args: Namespace) -> int:
     from patchq import mcp
 
-    args.options = output.options(args)
-    return mcp.serve(args)
+    return mcp.serve(args, output.options(args))

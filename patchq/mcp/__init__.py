@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from patchq.gate.api.location import Options
 from patchq.gate.errors import needs_extra
 
 
-def serve(args: Namespace) -> int:
+def serve(args: Namespace, options: Options) -> int:
     """Serve the tools until the client or a signal ends it; `UsageError` without the packages."""
     with needs_extra("mcp"):
         from patchq.mcp import server
-    return server.serve(args)
+    return server.serve(args, options)

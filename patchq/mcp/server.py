@@ -20,7 +20,7 @@ import secrets
 import signal
 from argparse import Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -41,7 +41,9 @@ from pydantic import ValidationError
 
 from patchq import __version__
 from patchq.core.formats.registry import FORMATS
+from patchq.gate.api.location import Options
 from patchq.gate.api.shared import SharedGate
+from patchq.gate.config.schema import Limits
 from patchq.gate.errors import CRASHED, Fault, UsageError, fault_of
 from patchq.gate.report import document
 from patchq.gate.service.wake import Watcher
@@ -70,15 +72,18 @@ _ID = re.compile(
 )
 
 
-def serve(args: Namespace) -> int:
+def serve(args: Namespace, options: Options) -> int:
     """Serve the tools until the client or a signal ends it."""
-    is_local = args.http is None  # a client shows no word of a server that ends
-    door = SharedGate(args.options, lazy=is_local)
+    door, is_local = SharedGate(options), args.http is None
     args.opened.callback(door.close)
     placed = bool(args.directories) or not is_local
-    made = Server(Tools(door, args.agent), door, placed=placed, read_only=args.read_only)
+    made = Server(Tools(door, args.agent), placed=placed, read_only=args.read_only)
+    limits = Limits()
+    # A client over stdio shows no word of a server that ends: each call says what is missing.
+    with suppress(UsageError) if is_local else nullcontext(), door.gate() as gate:
+        limits = gate.context().config.limits
     # The text of a response may be twice as long in JSON.
-    most = 2 * door.response_bytes + _ENVELOPE_BYTES
+    most = 2 * limits.response_bytes + _ENVELOPE_BYTES
     if not is_local:
         return _serve_http(args, made, most)
     for end in (signal.SIGTERM, signal.SIGINT):
@@ -109,7 +114,8 @@ async def _serve_stdio(made: Server, source: BinaryIO, most: int) -> None:
                 begin = end = b""
 
     async with stdio_server(cast("Any", lines())) as (read, write):
-        await made.serve(read, write)
+        server = made._lowlevel_server  # which the SDK's own `run_stdio_async` runs, too
+        await server.run(read, write, server.create_initialization_options())
 
 
 def _refusal(ends: bytes, most: int) -> types.JSONRPCError:
@@ -174,12 +180,10 @@ def _guarded(app: Any, token: str) -> Any:
 
 
 class Server(MCPServer):
-    """Server of the tools; with `placed` the repository is that of `door`."""
+    """Server of the tools; with `placed` the repository is known, whatever a client's roots are."""
 
-    def __init__(
-        self, queue: Tools, door: SharedGate, *, placed: bool = True, read_only: bool = False
-    ) -> None:
-        self.queue, self._door, self._placed = queue, door, placed
+    def __init__(self, queue: Tools, *, placed: bool = True, read_only: bool = False) -> None:
+        self.queue, self._placed = queue, placed
         self._bus = InMemorySubscriptionBus()
         methods = (
             queue.submit, queue.check, queue.report, queue.status, queue.wait,
@@ -196,11 +200,6 @@ class Server(MCPServer):
             middleware=[self._enter],
         )
         self._offer_texts()
-
-    async def serve(self, read: Any, write: Any) -> None:
-        """Serve one client that these streams reach."""
-        options = self._lowlevel_server.create_initialization_options()
-        await self._lowlevel_server.run(read, write, options)
 
     def _offer_texts(self) -> None:
         @self.resource(STATUS, mime_type="application/json", description="The state of the queue")
@@ -260,7 +259,9 @@ class Server(MCPServer):
                 + (named if roots else "the client names no roots"),
                 "open a repository in the client",
             )
-            self._placed = await to_thread.run_sync(self._door.enter, [*roots, Path.cwd()], missing)
+            self._placed = await to_thread.run_sync(
+                self.queue.door.enter, [*roots, Path.cwd()], missing
+            )
         return await call_next(ctx)
 
     @asynccontextmanager
@@ -275,9 +276,9 @@ class Server(MCPServer):
                 group.cancel_scope.cancel()
 
     async def _publish(self) -> None:
-        while self._door.root is None:
+        while (root := self.queue.door.root) is None:
             await anyio.sleep(_LOOK_SECONDS)
-        watcher = Watcher(self._door.root)
+        watcher = Watcher(root)
         while True:
             for id in dict.fromkeys(event["batch"] for event in watcher.read()):
                 await self._bus.publish(ResourceUpdated(uri=REPORT + id))

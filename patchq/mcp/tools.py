@@ -64,7 +64,7 @@ class Tools:
     """Tools for one queue; `sender` is who submits, where the operator names it."""
 
     def __init__(self, door: SharedGate, agent: str | None = None) -> None:
-        self._door, self._agent = door, agent
+        self.door, self._agent = door, agent
         self.ending: Callable[[], bool] = lambda: False  # then no wait lasts
 
     # ---------------------------------------------------------------- handing in
@@ -107,7 +107,7 @@ class Tools:
             target=target,
         )
         change, name = change_of(edits, response), batch_id(message or "edit")[:_LONGEST_NAME]
-        with self._door.gate(writes=True) as gate:
+        with self.door.gate(writes=True) as gate:
             ticket = gate.submit(change, name=name, client=_client(ctx), **keys)
             token = token_of(gate, ticket.sha256)
         replaced = next(iter(ticket.replaced), None)
@@ -122,7 +122,7 @@ class Tools:
         self, change: Ticket | str, until: Collection[str], seconds: float, *, served: bool = False
     ) -> Report:
         return wait(
-            self._door.gate, change, until, seconds, served=served, stopped=lambda: self.ending()
+            self.door.gate, change, until, seconds, served=served, stopped=lambda: self.ending()
         )
 
     def _so_far(
@@ -151,7 +151,7 @@ class Tools:
         a person would have to review. Hooks are not run.
         """
         change, keys = change_of(edits, response), Keys(base=base, target=target)
-        with self._door.gate(targeted=True) as gate:
+        with self.door.gate(targeted=True) as gate:
             report = gate.check(change, corrects=False, **keys)
             shown = for_tools(replace(report, diff=""))  # the caller has the edits
             data, _ = submitting.written(change, keys)
@@ -180,7 +180,7 @@ class Tools:
         return self._answer(row.report, note=note)
 
     def _seen(self, id: str) -> ChangeRow:
-        with self._door.gate() as gate:
+        with self.door.gate() as gate:
             row = gate.find(id)
         if not isinstance(row, ChangeRow):
             raise UsageError(f"{id} has no verdict yet", "ask with `wait`")
@@ -197,7 +197,7 @@ class Tools:
         if row.risk and row.report.state == "proposed":
             texts = "; ".join(reason.text for reason in row.risk.reasons)
             value["risk"] = f"{row.risk.level}{': ' * bool(texts)}{texts}"
-        with self._door.gate() as gate:
+        with self.door.gate() as gate:
             text = _page(gate, row.report) + (f"\nNote: {row.note}" if row.note else "")
         return result({**value, "report": row.report} if full else value, text)
 
@@ -222,7 +222,7 @@ class Tools:
         self, agent: str | None = None, state: State | None = None, limit: int = 20
     ) -> types.CallToolResult:
         where = Filter(state, agent)
-        with self._door.gate() as gate:
+        with self.door.gate() as gate:
             seen = gate.status(where, limit)
             rows, left_out = seen.rows, sum(seen.left_out.values())
             if state not in (None, *WAITING):
@@ -247,7 +247,7 @@ class Tools:
     ) -> Annotated[types.CallToolResult, PromptAnswer]:
         """Return files as they are, their base commit, and the arguments that change them."""
         asked = tuple(RequestedFile(path=path) for path in dict.fromkeys(files))
-        with self._door.gate(targeted=True) as gate:
+        with self.door.gate(targeted=True) as gate:
             about = gate.task(Request(files=asked, task=task or _ANY_TASK, form="diff"))
         prompt = prompts.build(about, ending=how_to_submit(about.base)).text
         return result(PromptAnswer(base=about.base, prompt=prompt), prompt)
@@ -258,7 +258,7 @@ class Tools:
         """Take back a change that you submitted and that waits or is held."""
         from patchq.gate.review.decide import Discard  # the other tools decide nothing
 
-        with self._door.gate(writes=True) as gate:
+        with self.door.gate(writes=True) as gate:
             report = gate.context(writes=True).queue.load(id)
             right = token_of(gate, report.source.sha256) if report else ""
             if not report or not hmac.compare_digest(token.encode(), right.encode()):
@@ -276,7 +276,7 @@ class Tools:
         warnings = [f"  {p.code}: {p.message}" for p in report.problems]
         text = "\n".join([words.line(report), *warnings])
         if refused:
-            with self._door.gate() as gate:
+            with self.door.gate() as gate:
                 text = _page(gate, report)
         value = {**verdict(report, note), "token": token}
         return result(value, text + (f"\nNote: {note}" if note else ""), refused=refused)

@@ -124,6 +124,7 @@ def test_five_clients_are_set_up_proved_and_taken_out(
         "unchanged"
     }
     assert contents(repo) == made
+    assert patchq("setup", "--dry-run", cwd=repo).out == "nothing would change\n"
     opencode = repo / "opencode.json"
     opencode.write_text(opencode.read_text().replace("{\n", '{\n  "$schema": "x",\n', 1))
     setup(repo, "--remove")
@@ -188,6 +189,8 @@ def test_a_tracked_file_gets_no_path_of_this_machine(
     assert "git tracks .mcp.json" in told["claude"]["note"]
     assert (repo / ".mcp.json").read_text() == "{}\n"
     assert NAME in json.loads((home / ".claude.json").read_text())["mcpServers"]
+    setup(repo, "claude", "--remove")
+    assert not (home / ".claude.json").exists()
     command = tmp_path / "linked"
     command.write_text(
         '#!/bin/sh\ntest ! -f .git || { echo "not in a linked one" >&2; exit 1; }\n'

@@ -40,6 +40,8 @@ def door(repo: Path) -> Iterator[SharedGate]:
     with ExitStack() as opened:
         door = SharedGate(Options(repo))
         opened.callback(door.close)
+        with door.gate():  # whose store has files beside it from now on
+            pass
         yield door
 
 
@@ -47,7 +49,7 @@ def within(door: SharedGate, use: Use, *, read_only: bool = False, mode: str = E
     """A client in this process, with a server of its own."""
 
     async def main() -> None:
-        server = Server(Tools(door), door, read_only=read_only)
+        server = Server(Tools(door), read_only=read_only)
         async with Client(server, mode=mode) as client:
             await use(client)
 

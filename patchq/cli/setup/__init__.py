@@ -82,7 +82,7 @@ class _Setup:
         diffs = [line for one in changed for line in one.diff()]
         paths = [one.path for one in changed]
         if args.dry_run:
-            return output.emit(args, {"files": paths}, *diffs)
+            return output.emit(args, {"files": paths}, *(diffs or ["nothing would change"]))
         if changed and not agreed(args, f"change {', '.join(paths)}", *diffs):
             raise UsageError("nothing is changed", "answer y, or say --yes")
         states = {one.path: one.note or "unchanged" for one in planned if one.before is not None}
@@ -93,15 +93,9 @@ class _Setup:
         for one in changed:
             one.write(self.root)
             states[one.path] = "removed" if args.remove else "written"
-        own = [one.path for one in planned if self.is_local(one.path) != args.remove]
-        self.location.keep_out_of_commits(own, remove=args.remove)
+        local = [one.path for one in planned if args.remove or one.is_local]
+        self.location.keep_out_of_commits(local, remove=args.remove)
         return self.prove([] if args.remove else names, states)
-
-    def is_local(self, path: str) -> bool:
-        """Return True if `setup` wrote a path of this machine into a file."""
-        files = {file.path: file for client in CLIENTS.values() for file in client.files}
-        own = path in files and changes.words_of(self.root, files[path]) == self.own
-        return own and os.path.isabs(self.own[0])
 
     def trace(self, name: str) -> str:
         client = CLIENTS[name]
@@ -125,7 +119,10 @@ class _Setup:
             return client.user if args.user else None, self.own
         here = (one for one in client.files if os.path.lexists(self.root / one.path))
         file = next(here, client.files[0])
-        if args.command or args.remove or not self.location.tracks(self.root / file.path):
+        tracked = self.location.tracks(self.root / file.path)
+        if args.remove:
+            return client.user if tracked else file, self.own
+        if args.command or not tracked:
             return file, self.own
         held = changes.words_of(self.root, file)
         if held and not os.path.isabs(held[0]) and shutil.which(held[0]):

@@ -36,6 +36,8 @@ class PlannedFile(Struct, frozen=True):
     before: bytes | None
     after: bytes | None
     note: str = ""
+    is_local: bool = False
+    """True if it is to name a path of this machine, so that no commit may have it."""
 
     def diff(self) -> Iterator[str]:
         change = FileChange(self.path, self.before, self.after)
@@ -88,12 +90,11 @@ def of_server(root: Path, row: ServerFile, words: list[str], *, remove: bool) ->
     if old not in (None, new) and not ours:
         return replace(file, note=f"left: a person changed its `{NAME}`")
     if remove:
-        return (
-            replace(file, after=_without_entry(row, file.before)) if old and file.before else file
-        )
-    after = file.before if old == new else _with_entry(row, file.before, new)
+        return replace(file, after=_put(row, file.before, None)) if old else file
+    after = file.before if old == new else _put(row, file.before, new)
     _entry(row, after)
-    return replace(file, after=after)
+    is_local = os.path.isabs(words[0]) and not row.path.startswith("~")
+    return replace(file, after=after, is_local=is_local)
 
 
 def words_of(root: Path, row: ServerFile) -> list[str]:
@@ -117,20 +118,20 @@ def _entry(row: ServerFile, data: bytes | None) -> Any:
         raise UsageError(f"{row.path}{place}: not {kind}: {error}", hint) from None
 
 
-def _with_entry(row: ServerFile, data: bytes | None, entry: Mapping[str, object]) -> bytes:
-    if row.is_toml:
+def _put(row: ServerFile, data: bytes | None, entry: Mapping[str, object] | None) -> bytes | None:
+    """Return the file with the entry, or without one."""
+    if row.is_toml and entry:
         lines = [f"[{row.servers}.{NAME}]", *(f"{k} = {json.dumps(v)}" for k, v in entry.items())]
         return write_section(row.path, data, "".join(f"{line}\n" for line in lines))
+    if row.is_toml:
+        return remove_section(row.path, data or b"")
     if data is None:  # over several lines, which tells that all of it was made
         return f"{json.dumps({row.servers: {NAME: entry}}, indent=2)}\n".encode()
-    return jsonish.put(data.decode(), (row.servers, NAME), entry).encode()
-
-
-def _without_entry(row: ServerFile, data: bytes) -> bytes | None:
-    if row.is_toml:
-        return remove_section(row.path, data)
-    left = jsonish.take_out(data.decode(), (row.servers, NAME))
-    return None if left is None else left.encode()
+    keys = row.servers, NAME
+    text = (
+        jsonish.put(data.decode(), keys, entry) if entry else jsonish.take_out(data.decode(), keys)
+    )
+    return None if text is None else text.encode()
 
 
 def write_section(path: str, data: bytes | None, text: str, head: str = "") -> bytes:

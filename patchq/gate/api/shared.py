@@ -7,7 +7,7 @@ the lock, and releases it while waiting.  The next call sees changed rules.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
@@ -15,20 +15,16 @@ from msgspec.structs import replace
 
 from patchq.gate.api import Gate
 from patchq.gate.api.location import Options
-from patchq.gate.config.schema import Limits
 from patchq.gate.errors import Fault, UsageError
 
 
 class SharedGate:
-    """The gate of a repository; a `lazy` one raises what keeps it from opening at each call."""
+    """The gate of a repository; each call raises what keeps it from opening."""
 
-    def __init__(self, options: Options, *, lazy: bool = False) -> None:
+    def __init__(self, options: Options) -> None:
         self._gate = Gate(options)
         self._lock = Lock()
         self._missing: UsageError | None = None
-        self.response_bytes = Limits().response_bytes
-        with suppress(UsageError) if lazy else nullcontext(), self.gate() as gate:
-            self.response_bytes = gate.context().config.limits.response_bytes
 
     def enter(self, directories: Sequence[Path], missing: UsageError) -> bool:
         """Go to the repository of the first directory that is in one; return True if any is.
