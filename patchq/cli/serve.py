@@ -196,23 +196,33 @@ def service(args: Namespace) -> int:
     if args.what == "remove":
         if not unit.exists():
             raise UsageError(f"{unit} is not there", "`patchq service install` writes it")
-        _systemctl(args, "disable", "--now", unit.name)
-        unit.unlink()
-        _systemctl(args, "daemon-reload")
+        _remove(args, unit)
         return output.emit(args, {"removed": str(unit)}, f"removed {unit}")
     if args.system and os.geteuid() != 0:
         raise UsageError("a unit of the machine is root's", "use sudo, or leave out --system")
     location.rules()  # reports here that a service could not start
     unit.parent.mkdir(parents=True, exist_ok=True)
     unit.write_text(unit_text(location.home, system=args.system), encoding="utf-8")
-    _systemctl(args, "daemon-reload")
-    _systemctl(args, "enable", "--now", unit.name)
-    state = _systemctl(args, "is-active", unit.name)
+    try:
+        _systemctl(args, "daemon-reload")
+        _systemctl(args, "enable", "--now", unit.name)
+        state = _systemctl(args, "is-active", unit.name)
+    except UsageError:
+        with suppress(UsageError):
+            _remove(args, unit)
+        unit.unlink(missing_ok=True)
+        raise
     words = shlex.join(["systemctl", *_manager(args), "status", unit.name])
     lines = [f"wrote {unit}", f"{state}; see `{words}`"]
     if not args.system:
         lines.append("`loginctl enable-linger` keeps it running while you are logged out")
     return output.emit(args, {"unit": str(unit), "state": state}, *lines)
+
+
+def _remove(args: Namespace, unit: Path) -> None:
+    _systemctl(args, "disable", "--now", unit.name)
+    unit.unlink()
+    _systemctl(args, "daemon-reload")
 
 
 def _unit_folder(system: bool) -> Path:

@@ -130,6 +130,7 @@ def _refusal(ends: bytes, most: int) -> types.JSONRPCError:
 
 
 TOKEN = "PATCHQ_MCP_TOKEN"
+_LEAST_TOKEN = 16  # characters; a shorter one could be guessed
 PATH = "/mcp"
 
 
@@ -140,6 +141,8 @@ def _serve_http(args: Namespace, made: Server, most: int) -> int:
     from patchq.gate.service import loopback  # stdio has no use for either
 
     given = os.environ.get(TOKEN, "")
+    if 0 < len(given) < _LEAST_TOKEN:
+        raise UsageError(f"{TOKEN} has fewer than {_LEAST_TOKEN} characters", "make it longer")
     token = given or secrets.token_urlsafe(32)
     with loopback.bound(loopback.port_of(args.http, "--http")) as own:
         port = own.getsockname()[1]

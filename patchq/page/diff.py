@@ -7,10 +7,11 @@ ones.  Empty elements keep lines beside each other that belong together.
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from posixpath import splitext
 from urllib.parse import urlencode
 
@@ -307,19 +308,12 @@ def _marked(text: str, runs: Sequence[Run], marks: Sequence[tuple[int, int]]) ->
     """
     if "".join([piece for _, piece in runs]) != text:
         runs = (("", text),)
-    if not marks:
-        return Markup("".join([_piece(code, kind) for kind, code in runs]))
-    edges = {edge for mark in marks for edge in mark}
-    pieces, start = list[str](), 0
-    for kind, code in runs:
-        stop = start + len(code)
-        for first, end in pairwise(
-            sorted({start, stop, *(edge for edge in edges if start < edge < stop)})
-        ):
-            piece = _piece(text[first:end], kind)
-            is_marked = any(a <= first and end <= b for a, b in marks)
-            pieces.append(f"<mark>{piece}</mark>" if is_marked else piece)
-        start = stop
+    starts = [0, *accumulate(len(piece) for _, piece in runs)]
+    pieces = list[str]()
+    for first, end in pairwise(sorted({*starts, *(edge for mark in marks for edge in mark)})):
+        piece = _piece(text[first:end], runs[bisect(starts, first) - 1][0])
+        is_marked = any(a <= first and end <= b for a, b in marks)
+        pieces.append(f"<mark>{piece}</mark>" if is_marked else piece)
     return Markup("".join(pieces))
 
 

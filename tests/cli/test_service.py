@@ -59,6 +59,10 @@ def test_install_starts_a_unit_of_this_program_and_remove_leaves_nothing(
     patchq("service", "remove", cwd=repo)
     assert not unit.exists()
     assert f"--user disable --now {unit.name}" in calls.read_text()
+    manager = tmp_path / "bin/systemctl"
+    manager.write_text('#!/bin/sh\ntest "$2" != is-active || { echo failed; exit 3; }\n')
+    assert "is-active" in patchq("service", "install", cwd=repo, code=2).err
+    assert not unit.exists()
     assert "`patchq service install` writes it" in patchq("service", "remove", cwd=repo, code=2).err
 
 

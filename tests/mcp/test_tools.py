@@ -96,12 +96,14 @@ def test_read_only_offers_what_changes_nothing(door: SharedGate) -> None:
     within(door, use, read_only=True)
 
 
-def test_http_is_for_this_machine(repo: Path) -> None:
+def test_http_is_for_this_machine(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for address in ("0.0.0.0:80", "::", "example.org", "-1", "65536", ""):
         # By itself: the SDK has the process log, and the shared one serves other tests.
         done = fresh("mcp", f"--http={address}", cwd=repo, code=2)
         assert "expected a port" in done.err
         assert "proxy that authenticates" in done.err
+    monkeypatch.setenv("PATCHQ_MCP_TOKEN", "short")
+    assert "fewer than 16 characters" in fresh("mcp", "--http", "0", cwd=repo, code=2).err
 
 
 # ---------------------------------------------------------------- edits
