@@ -114,8 +114,7 @@ async def _serve_stdio(made: Server, source: BinaryIO, most: int) -> None:
                 begin = end = b""
 
     async with stdio_server(cast("Any", lines())) as (read, write):
-        server = made._lowlevel_server  # which the SDK's own `run_stdio_async` runs, too
-        await server.run(read, write, server.create_initialization_options())
+        await made.serve(read, write)
 
 
 def _refusal(ends: bytes, most: int) -> types.JSONRPCError:
@@ -203,6 +202,11 @@ class Server(MCPServer):
             middleware=[self._enter],
         )
         self._offer_texts()
+
+    async def serve(self, read: Any, write: Any) -> None:
+        """Serve one client that these streams reach."""
+        options = self._lowlevel_server.create_initialization_options()
+        await self._lowlevel_server.run(read, write, options)
 
     def _offer_texts(self) -> None:
         @self.resource(STATUS, mime_type="application/json", description="The state of the queue")
