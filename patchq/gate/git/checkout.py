@@ -155,26 +155,23 @@ def busy(repo: Repository, branch: str) -> str | None:
 
 
 def dirty(
-    checkout: Checkout,
-    commit: str,
-    paths: Iterable[str],
-    results: Mapping[str, Leaf | None] | None = None,
-) -> list[str]:
-    """Return the paths that are changed in index or work tree against the commit.
+    checkout: Checkout, commit: str, paths: Iterable[str], results: Mapping[str, Leaf | None]
+) -> tuple[list[str], dict[str, Leaf | None]]:
+    """Return the paths that are in the way in index or work tree.
 
-    A path whose file already is as it is to be (`results`, which need not have all) is not
-    changed. A path that the commit has not must be free: no untracked or ignored file there, nor
-    one where it needs a directory. Entries that git keeps its eyes off (skip-worktree,
-    assume-unchanged) count as changed."""
+    They differ from the commit, or, if it has not the path, something untracked or ignored is
+    there, or in place of a directory.  Entries that git keeps its eyes off (skip-worktree,
+    assume-unchanged) count as changed.  Returned too are those not in the way since the file
+    already is as it is to be (`results`, which need not have all), with their index entries."""
     touched = sorted(set(paths))
     root = checkout.repo.tree(commit).root
     index = entries_of(checkout, touched)
     strays = index.keys() - set(touched)
     found = {path for path in touched for stray in strays if stray.startswith(f"{path}/")}
-    unsure = []
+    before, unsure = dict[str, Leaf | None](), []
     for path in touched:
         leaf = checkout.repo.leaf(root, path)
-        leaf = leaf if leaf and is_blob(leaf[0]) else None
+        before[path] = leaf = leaf if leaf and is_blob(leaf[0]) else None
         if not same_entry(index.get(path), leaf) or (
             leaf is None and _occupied(checkout.workdir, path, touched)
         ):
@@ -182,25 +179,21 @@ def dirty(
         elif leaf is not None and not holds(checkout.workdir, path, leaf):
             unsure.append(path)
     found |= _changed(checkout, unsure)
-    return sorted(path for path in found if not _has_result(checkout, root, index, path, results))
+    kept = {
+        path: index[path][1:] if path in index else None
+        for path in found & results.keys()
+        if any(same_entry(index.get(path), side) for side in (before[path], results[path]))
+        and not any(name.startswith(f"{path}/") for name in index)
+        and _is(checkout.workdir, path, results[path])
+    }
+    return sorted(found - kept.keys()), kept
 
 
-def _has_result(
-    checkout: Checkout,
-    root: str,
-    index: Mapping[str, tuple[str, int, str]],
-    path: str,
-    results: Mapping[str, Leaf | None] | None,
-) -> bool:
-    if not results or path not in results or any(name.startswith(f"{path}/") for name in index):
-        return False
-    before, after = checkout.repo.leaf(root, path), results[path]
-    if not any(same_entry(index.get(path), side) for side in (before, after)):
-        return False
-    if after is not None:
-        return holds(checkout.workdir, path, after)
-    gone = not os.path.lexists(checkout.workdir / path)
-    return gone and obstacle(checkout.workdir, path) is None
+def _is(workdir: Path, path: str, leaf: Leaf | None) -> bool:
+    """Return True if the path has exactly the leaf, or nothing where that is None."""
+    if leaf is not None:
+        return holds(workdir, path, leaf)
+    return not os.path.lexists(workdir / path) and obstacle(workdir, path) is None
 
 
 def entries_of(

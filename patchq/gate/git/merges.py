@@ -9,7 +9,7 @@ what git's merge takes for touched; and so are renames.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -134,19 +134,17 @@ def _range(start: int, count: int) -> tuple[int, int]:
     return first, first + count
 
 
-def with_renames(
-    repo: Repository, changes: Sequence[FileChange], old: str, new: str
-) -> tuple[FileChange, ...]:
-    """Return the changes, with each rename that git finds as one.
+def changes_with_renames(repo: Repository, old: str, new: str) -> tuple[FileChange, ...]:
+    """Return the changes between two commits, with each rename that git finds as one.
 
-    They are those between the commits `old` and `new`.  A renamed link stays a deletion and an
-    addition.
+    A renamed link stays a deletion and an addition.
     """
+    changes = repo.file_changes(old, new)
     files = [change for change in changes if not change.link]
     gone = {change.path: change for change in files if change.after is None}
     come = {change.path: change for change in files if change.before is None}
     if not (gone and come):
-        return tuple(changes)
+        return changes
     before, after = (repo.raw_repository[repo.tree(commit).root] for commit in (old, new))
     assert isinstance(before, pygit2.Tree)
     assert isinstance(after, pygit2.Tree)

@@ -163,6 +163,12 @@ class Repository:
         name = target.removeprefix("refs/heads/")
         return name if name != target and self.ref_target(target) else None
 
+    def head_commit(self, gitdir: Path) -> str | None:
+        """Return the commit of the HEAD in a git directory; None before the first one."""
+        target = head_target(gitdir)
+        named = self.ref_target(target) if target else (gitdir / "HEAD").read_text().strip()
+        return named and self.resolve_commit(named)
+
     def branch_tip(self, name: str) -> str | None:
         """Return the commit of `refs/heads/<name>`, or None for no plain branch."""
         return self.tip(f"refs/heads/{name}")
@@ -265,10 +271,7 @@ class Repository:
         return self.buffer.keep(ObjectType.BLOB, data)
 
     def changes(self, old: str, new: str) -> Changes:
-        return self.differences(self.tree(old).root, self.tree(new).root)
-
-    def differences(self, old: str | None, new: str) -> Changes:
-        return differences(self.trees, old, new)
+        return differences(self.trees, self.tree(old).root, self.tree(new).root)
 
     def file_changes(self, old: str, new: str) -> tuple[FileChange, ...]:
         """Return the changes of files and links between two commits.

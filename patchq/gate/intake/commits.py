@@ -31,7 +31,7 @@ from patchq.core.text.lines import is_utf8
 from patchq.gate.errors import UsageError
 from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.command import QUIET, Git, alternate, plain_environment
-from patchq.gate.git.merges import with_renames
+from patchq.gate.git.merges import changes_with_renames
 from patchq.gate.git.objects import SUBMODULE
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import judge
@@ -107,7 +107,7 @@ def of_worktree(context: RepoContext, directory: Path, target: str) -> Range:
             f"{directory} is in no work tree of this repository", "see `git worktree list`"
         )
     checkout = max(found, key=lambda it: len(it.workdir.parts))
-    head = checkout.git.run("rev-parse", "-q", "--verify", "HEAD^{commit}").text
+    head = repo.head_commit(checkout.gitdir)
     if not head:
         raise UsageError(f"the work tree {checkout.workdir} has no commit yet", "commit first")
     own = since(repo, _target_tip(context, target), head)
@@ -274,7 +274,7 @@ def diff_response(
     opened = open_response(f"---\n{header}---\nx".encode("utf-8", "surrogateescape"))
     if not isinstance(opened, Envelope):
         return opened[0]
-    wanted = with_renames(repo, repo.file_changes(start, end), start, end)
+    wanted = changes_with_renames(repo, start, end)
     if not wanted:
         return Problem("response.no_edits", "nothing was changed", "there is nothing to hand in")
     as_bytes = {path for change in wanted if not _is_text(change) for path in change.paths}

@@ -18,7 +18,7 @@ from patchq.core.model.values import Header, Problem
 from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import clip, decode, excerpt, fence, inline
 from patchq.gate.errors import ObjectDamaged
-from patchq.gate.git.merges import line_hunks, with_renames
+from patchq.gate.git.merges import changes_with_renames, line_hunks
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.lines import Lines, image
 from patchq.gate.report import document, page, secrecy
@@ -75,7 +75,7 @@ def _name(repo: Repository, path: str, there: str | None, here: str | None) -> s
     missing = _text(repo, here, path) is None and _text(repo, there, path) is not None
     if not (missing and here and there):
         return path
-    changes = with_renames(repo, repo.file_changes(there, here), there, here)
+    changes = changes_with_renames(repo, there, here)
     return next((it.path for it in changes if it.renamed_from == path), path)
 
 

@@ -23,7 +23,7 @@ from patchq.gate.config.config_file import FILE, OPERATORS_FILE, ConfigError
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
 from patchq.gate.git.branches import Branches
-from patchq.gate.git.branches.home import Home, HomeGone, head_commit
+from patchq.gate.git.branches.home import Home, HomeGone
 from patchq.gate.git.objects import BLOB, is_regular, object_id
 from patchq.gate.git.repository import Repository
 from patchq.gate.queue.ledger import QueueEngine
@@ -163,7 +163,7 @@ def difference(repo: Repository, rules: GateRules) -> tuple[str, str] | None:
     here = _meaning(_of_work_tree(workdir))
     if here == _meaning(rules.data):
         return None
-    head = head_commit(repo)
+    head = repo.head_commit(repo.gitdir)
     edited = here != _meaning(_committed(repo, head) if head else None)
     if not edited and repo.head_branch() != home.branch:
         return f"this branch has other rules; those of {home} count", ""

@@ -129,7 +129,7 @@ def _left_behind(
         return
     # It is where the branch is, not where that will be once those before it have landed.
     there = checkout.repo.branch_tip(checkout.branch) or decision.tip
-    found = dirty(checkout, there, paths, wanted) if wanted is not None else []
+    found, _ = dirty(checkout, there, paths, wanted) if wanted is not None else ([], {})
     where = f"in the work tree {checkout.workdir}"
     for path in found:
         message, cure = f"{path} has uncommitted changes {where}", "commit or stash them"

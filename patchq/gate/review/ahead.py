@@ -102,9 +102,7 @@ def _work(context: RepoContext, tip: str, at: Checkout | str) -> Iterator[Work]:
     A work tree's uncommitted files are part of it.
     """
     repo, branch = context.repo, at.branch if isinstance(at, Checkout) else at
-    head = repo.branch_tip(branch) if branch else None
-    if isinstance(at, Checkout) and not branch:
-        head = repo.resolve_commit((at.gitdir / "HEAD").read_text().strip())
+    head = repo.head_commit(at.gitdir) if isinstance(at, Checkout) else repo.branch_tip(branch)
     base = fork_of(repo, tip, head) if head else None
     if head is None or base is None:
         return

@@ -19,7 +19,7 @@ from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import clip, decode, visible
 from patchq.gate.git import records
-from patchq.gate.git.merges import line_hunks, merged_files, with_renames
+from patchq.gate.git.merges import changes_with_renames, line_hunks, merged_files
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.lines import Lines, image
 from patchq.gate.report.schema import IDLE, CommittedReport, Report, has_commit
@@ -95,7 +95,7 @@ def compare(context: RepoContext, report: Report) -> Comparison | None:
         return None
     if report.state == "proposed":
         commit = context.branches.tip(records.branch(report.id)) or commit
-    changes = with_renames(repo, repo.file_changes(parent, commit), parent, commit)
+    changes = changes_with_renames(repo, parent, commit)
     base = report.base.commit if report.base else parent
     since = {}
     if base != parent and repo.exists(base):

@@ -141,5 +141,5 @@ def test_dirty(
     tip = git("rev-parse", "HEAD", cwd=path)
     make(path)
     before = (path / ".git/index").read_bytes()
-    assert dirty(only(path), tip, paths) == expected
+    assert dirty(only(path), tip, paths, {})[0] == expected
     assert (path / ".git/index").read_bytes() == before

@@ -118,13 +118,5 @@ def _branch(repo: Repository) -> str:
     return target.removeprefix(_HEADS) if target.startswith(_HEADS) else ""
 
 
-def head_commit(repo: Repository) -> str | None:
-    """Return the commit that is checked out here; None before the first one."""
-    target = head_target(repo.gitdir)
-    if target:
-        return repo.ref_target(target)
-    return os.fsdecode((repo.gitdir / "HEAD").read_bytes()).strip()
-
-
 def refuse(home: Home) -> UsageError:
     return UsageError(f"{home.branch} is checked out, and agents write that branch", _ANOTHER)

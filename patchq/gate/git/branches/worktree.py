@@ -189,12 +189,9 @@ class Follow:
         return self.checkout.repo.changes(self.old, self.new)
 
     def _paths_in_the_way(self) -> list[str]:
-        found = dirty(self.checkout, self.old, {*self._changes, *self.touched})
-        left = dirty(self.checkout, self.old, found, results(self._changes)) if found else []
-        kept = sorted(set(found) - set(left))
-        entries = entries_of(self.checkout, kept) if kept else {}
-        self._kept = {path: entries[path][1:] if path in entries else None for path in kept}
-        return left
+        wanted = results(self._changes)
+        found, self._kept = dirty(self.checkout, self.old, {*self._changes, *self.touched}, wanted)
+        return found
 
     def _switch(self) -> None:
         """Have git update the files and the copy.
