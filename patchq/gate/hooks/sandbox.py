@@ -252,7 +252,8 @@ def _watched(
         seconds = monotonic() - began
         selector.unregister(process.stderr)
         while (
-            selector.get_map()
+            code is not None  # one that was not ended may go on without an end
+            and selector.get_map()
             and selector.select(0)
             and (part := os.read(process.stdout.fileno(), MOST_OUTPUT))
         ):

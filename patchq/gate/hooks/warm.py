@@ -14,11 +14,10 @@ is flushed.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -45,7 +44,8 @@ def stores(store: Path) -> list[Path]:
 
 # Objects by id (hex): libgit2's number of the kind, and the content.
 Objects = Mapping[str, tuple[int, bytes]]
-# Own objects after which a tree is made anew, without what former candidates left.
+# Own objects after which a tree is made anew, without what former candidates left.  As by git,
+# their number is guessed by one directory of 256.
 _MOST_OBJECTS = 20_000
 _CONFIG = """\
 [core]
@@ -71,7 +71,7 @@ def slot(root: Path, store: Path, tree: str = "") -> Iterator[Slot]:
     """Lock a directory below `root`, by preference the one that shows `tree` (hex)."""
     root.mkdir(parents=True, exist_ok=True)
     known = sorted(int(name) for name in os.listdir(root) if name.isdigit())
-    known.sort(key=lambda number: _shown(root / str(number)).get("tree") != tree)
+    known.sort(key=lambda number: _shown(root / str(number)) != tree)
     for number in (*known, *range(max(known, default=-1) + 1, 1 << 16)):
         place = root / str(number)
         place.mkdir(exist_ok=True)
@@ -96,12 +96,13 @@ def remove(path: Path) -> None:
         raise DiskFault(f"{path} cannot be removed", "remove it by hand")
 
 
-def _shown(place: Path) -> dict[str, object]:
-    try:
-        shown = json.loads((place / "shown").read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return shown if isinstance(shown, dict) and shown.get("boot") == files.boot() else {}
+def _shown(place: Path) -> str:
+    """Return the tree (hex) that the slot shows, or "" where that is uncertain."""
+    with suppress(OSError):
+        boot, _, tree = (place / "shown").read_text(errors="replace").partition(" ")
+        if boot == files.boot():
+            return tree
+    return ""
 
 
 class Slot(Struct, frozen=True):
@@ -130,20 +131,18 @@ class Slot(Struct, frozen=True):
         """Bring files and index to `tree`, and HEAD to the commit `head`."""
         shown = _shown(self.path)
         (self.path / "shown").unlink(missing_ok=True)
-        written, now = int(str(shown.get("objects", 0))), str(shown.get("tree", ""))
+        own = self.gitdir / "objects"
         try:
-            if not now or written > _MOST_OBJECTS:
+            if not shown or 256 * len([*own.glob("17/*")]) > _MOST_OBJECTS:
                 raise RepositoryFault("there is no tree that could be moved")
-            write_loose(self.gitdir / "objects", objects.values())
-            self._move(head, *(("-m", now, tree) if now != tree else ()))
+            write_loose(own, objects.values())
+            self._move(head, *(("-m", shown, tree) if shown != tree else ()))
         except RepositoryFault:
             self.remove()
             self._init()
-            write_loose(self.gitdir / "objects", objects.values())
-            written = 0
+            write_loose(own, objects.values())
             self._move(head, "--reset", tree)
-        known = {"tree": tree, "objects": written + len(objects), "boot": files.boot()}
-        (self.path / "shown").write_text(json.dumps(known), encoding="ascii")
+        (self.path / "shown").write_text(f"{files.boot()} {tree}", encoding="ascii")
 
     def _move(self, head: str, *trees: str) -> None:
         (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
