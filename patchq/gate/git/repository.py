@@ -271,7 +271,10 @@ class Repository:
         return self.buffer.keep(ObjectType.BLOB, data)
 
     def changes(self, old: str, new: str) -> Changes:
-        return differences(self.trees, self.tree(old).root, self.tree(new).root)
+        return self.differences(self.tree(old).root, self.tree(new).root)
+
+    def differences(self, old: str | None, new: str) -> Changes:
+        return differences(self.trees, old, new)
 
     def file_changes(self, old: str, new: str) -> tuple[FileChange, ...]:
         """Return the changes of files and links between two commits.
