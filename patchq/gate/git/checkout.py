@@ -190,7 +190,7 @@ def dirty(
 
 
 def _is(workdir: Path, path: str, leaf: Leaf | None) -> bool:
-    """Return True if the path has exactly the leaf, or nothing where that is None."""
+    """Return True if the path has exactly the leaf, or nothing for None."""
     if leaf is not None:
         return holds(workdir, path, leaf)
     return not os.path.lexists(workdir / path) and obstacle(workdir, path) is None
