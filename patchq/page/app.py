@@ -120,7 +120,7 @@ class _Answers:
 
     def mark_viewed(self, request: Request, form: Form) -> Response:
         with self._deciding.gate() as gate:
-            gate.marks(VIEWED).put(form.get("key", ""), form.get("viewed", ""))
+            gate.marks(VIEWED).keep(form.get("key", ""), form.get("viewed", ""))
         return RedirectResponse(f"/batch/{request.path_params['id']}", 303)
 
     def keep_draft(self, request: Request, form: Form) -> Response:

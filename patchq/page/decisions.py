@@ -171,13 +171,14 @@ WHOLE = DraftPlace()
 
 def drafts_of(gate: Gate, id: str) -> dict[DraftPlace, str]:
     """Return the drafts on a change, each with its place."""
-    kept = gate.marks(_KIND).of(id)
-    return {json.decode(key, type=DraftPlace): words for key, words in kept.items()}
+    kept = gate.marks(_KIND, id).all()
+    return {json.decode(key, type=DraftPlace): words.decode() for key, words in kept.items()}
 
 
 def keep_draft(gate: Gate, id: str, about: DraftPlace, words: str) -> None:
-    gate.marks(_KIND).put(json.encode(about).decode(), words, id)
+    gate.marks(_KIND, id).keep(json.encode(about).decode(), words)
 
 
 def clear_drafts(gate: Gate, id: str) -> None:
-    gate.marks(_KIND).clear(id)
+    marks = gate.marks(_KIND, id)
+    marks.remove(*marks.all())

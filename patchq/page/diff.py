@@ -58,7 +58,7 @@ class Compared:
         else:
             self.found = rows.compare(context, report)
         self.changes = self.found.changes if self.found else ()
-        self.seen = gate.marks(VIEWED).of()
+        self.seen = gate.marks(VIEWED).all()
         self.drafts = decisions.drafts_of(gate, report.id)
 
     def reply(self, comment: CommentEntry) -> str:

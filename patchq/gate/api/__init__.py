@@ -21,7 +21,7 @@ from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.context import difference
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.lock import Owner, lock_owner
-from patchq.gate.queue.shelf import Events, Marks
+from patchq.gate.queue.shelf import Events, Shelf
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.review import pull_requests
 
@@ -139,11 +139,12 @@ class Gate(OpenedQueue):
         assert query.task is not None
         return query.task
 
-    def marks(self, kind: str) -> Marks:
-        """Return the marks of one kind that the person at this queue has made."""
+    def marks(self, kind: str, batch: str = "") -> Shelf:
+        """Return the marks that the person at this queue made on a change, or on none."""
         context = self.context()
         person = context.repo.identity()
-        return Marks(context.queue_root, person.email if person else "", kind)
+        key = "\n".join((kind, batch, person.email if person else ""))
+        return Shelf(context.queue_root, key, strict=True)
 
     def overlaps(self) -> dict[str, Any]:
         """Return what is being written in work trees and branches, and what it overlaps."""

@@ -90,11 +90,9 @@ class StoreQueue(QueueEngine):
 
     def close(self) -> None:
         self.lock.release()
-        self._incoming.close()
         if self._session_lock >= 0:
             os.close(self._session_lock)
             self._session, self._session_lock = 0, -1
-        self.outbox.close()
         vars(self).pop("store", None)  # its last user closes the file
 
     # What comes.
@@ -121,7 +119,8 @@ class StoreQueue(QueueEngine):
 
     def _read_entry(self, token: str, name: str) -> Claim:
         active, place = self.outbox.active, spool.entry_name(token, name)
-        read = inbox.snapshot(active.fd, place, self._limit, 0o600 | active.grant)
+        with active.opened() as folder:
+            read = inbox.snapshot(folder, place, self._limit, 0o600 | active.grant)
         return inbox.claim_of(token, name, *read)
 
     @spool.disk_faults
@@ -317,21 +316,21 @@ class StoreQueue(QueueEngine):
     def rebuild(self) -> None:
         """Enter the batches of done/ and rejected/ in a store that knows of nothing."""
         empty = "select 1 where not exists (select 1 from responses)"
-        if self.store.one(empty) and (found := list(self.outbox.published())):
+        if self.store.one(empty) and (found := self.outbox.published()):
             with self.together():
-                for report, body, ended in sorted(found, key=lambda each: each[2]):
-                    if not self.knows(report.id):  # another process does this as well
-                        self.restore(report, body, ended)
+                for report, body, ended in found:
+                    self.restore(report, body, ended)
                 self.store.remember(store.UNREAD, store.LOST)
 
     def restore(self, report: Report, body: bytes | None, ended: float | None = None) -> None:
-        """Enter a batch that has its verdict, and that the store does not know."""
+        """Enter a batch that has its verdict, unless the store knows it."""
         name, sha256, size = report.source.name, report.source.sha256, report.source.bytes
         source = Source(name or "", sha256 or "", size or 0)
         claim = Claim(f"restored-{report.id}", source, body or b"", None if body else _UNREAD)
         with self.together():
-            self._enter(claim)
-            self.publish(claim, report, ended)
+            if not self.knows(report.id):  # another process may do this as well
+                self._enter(claim)
+                self.publish(claim, report, ended)
 
     @spool.disk_faults
     def sync(self, *places: Path) -> None:

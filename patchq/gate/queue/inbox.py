@@ -114,24 +114,29 @@ class Inbox:
 
         Nothing stays of a response that cannot be added.
         """
-        inbox, token = self.folder.fd, new_token()
+        token = new_token()
         temporary = f".{token}.tmp"
-        try:
-            files.write(temporary, data, folder=inbox, grant=self.folder.grant, flush=flush)
-            for free in free_names(name, token):
-                with suppress(FileExistsError):
-                    files.rename_noreplace(inbox, temporary, free)
-                    return free
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(temporary, dir_fd=inbox)
-            raise
+        with self.folder.opened() as inbox:
+            try:
+                files.write(temporary, data, folder=inbox, grant=self.folder.grant, flush=flush)
+                for free in free_names(name, token):
+                    with suppress(FileExistsError):
+                        files.rename_noreplace(inbox, temporary, free)
+                        return free
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+            except OSError:
+                with suppress(OSError):
+                    os.unlink(temporary, dir_fd=inbox)
+                raise
 
     def _scan(self) -> None:
         ages: list[tuple[int, str]] = []
         # It may be about to be made anew, or `replaced` says what is there.
-        with suppress(*_NO_DIRECTORY), os.scandir(self.folder.fd) as entries:
+        with (
+            suppress(*_NO_DIRECTORY),
+            self.folder.opened() as folder,
+            os.scandir(folder) as entries,
+        ):
             ages = heapq.nsmallest(SCAN_ENTRIES, filter(None, map(_modified, entries)))
         self._waiting = deque(name for _, name in ages)
         names = set(self._waiting) if self._unsettled else ()
@@ -144,7 +149,7 @@ class Inbox:
         written = None  # unknown: it has to be quiet for a while
         if status.st_size and status.st_nlink == 1:
             try:
-                with files.opened(name, OPEN_ENTRY, self.folder.fd) as fd:
+                with self.folder.opened() as folder, files.opened(name, OPEN_ENTRY, folder) as fd:
                     written = files.being_written(fd)
             except PermissionError:
                 pass

@@ -1,4 +1,4 @@
-"""Events, caches, troubles of processes and marks of people, all kept in the store.
+"""Events, and small values: caches, troubles of processes, marks of people; all in the store.
 
 An event says what happened to a batch, and is written in the transaction of that change.  Its
 number is the time in nanoseconds, or one more than the number before it where that is larger; so
@@ -191,6 +191,13 @@ class Shelf(Struct, frozen=True):
             most=self.most,
         )
 
+    def keep(self, key: str, value: str) -> None:
+        """Keep a text under the key; an empty one is taken away."""
+        if value:
+            self.put(key, value.encode())
+        else:
+            self.remove(key)
+
     def remove(self, *keys: str) -> None:
         """Remove these values; one that is not there costs no write."""
         for key in keys:
@@ -241,30 +248,3 @@ class Troubles:
         """Return what is noted, by its names."""
         found = self._shelf.all()
         return [decode(found[what], type=Trouble) for what in sorted(found)]
-
-
-class Marks(Struct, frozen=True):
-    """Marks of one kind by people, such as viewed files or draft comments."""
-
-    root: Path
-    person: str
-    kind: str
-
-    def of(self, batch: str = "") -> dict[str, str]:
-        """Return the values of a change, or of no certain one, by their keys."""
-        return {key: value.decode() for key, value in self._shelf(batch).all().items()}
-
-    def put(self, key: str, value: str, batch: str = "") -> None:
-        """Keep a value; an empty one is taken away."""
-        shelf = self._shelf(batch)
-        if value:
-            shelf.put(key, value.encode())
-        else:
-            shelf.remove(key)
-
-    def clear(self, batch: str) -> None:
-        """Take away all values of a change."""
-        self._shelf(batch).remove(*self.of(batch))
-
-    def _shelf(self, batch: str) -> Shelf:
-        return Shelf(self.root, "\n".join((self.kind, batch, self.person)), strict=True)

@@ -1,8 +1,8 @@
 """The directories of a queue, their entries, and the files of batches.
 
-A folder is opened without following a symbolic link, and opened again once its name means another
-directory, so whoever replaces `done/` by a link makes nothing be written elsewhere.  New content
-appears by rename.  Nothing is flushed here, except where old content is about to be replaced.
+A folder is opened for each step, without following a symbolic link, so whoever replaces `done/` by
+a link makes nothing be written elsewhere.  New content appears by rename.  Nothing is flushed here,
+except where old content is about to be replaced.
 
 The files of a batch in done/, rejected/ and active/ are made from the store, the report last, and
 made again where they may be lost.  The response that came stays in active/ until they are there.
@@ -18,7 +18,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import wraps
 from hashlib import sha256
 from itertools import count
@@ -84,33 +84,20 @@ class Folder:
     def __init__(self, path: Path, *, lasting: bool = True) -> None:
         self.path = path
         self._lasting = lasting
-        self._fd: int | None = None
-        self._key = (-1, -1)
         self.mode = 0  # the mode of the directory
 
-    @property
-    def fd(self) -> int:
-        """A descriptor of the directory that has the name now.
+    @contextmanager
+    def opened(self) -> Iterator[int]:
+        """Open the directory that has the name now.
 
         Raises OSError: FileNotFoundError, or ENOTDIR or ELOOP when it is something else.
         """
         if self._lasting and not os.path.lexists(self.path):
             with suppress(FileExistsError):
                 os.mkdir(self.path)
-        status = os.lstat(self.path)
-        self.mode = stat.S_IMODE(status.st_mode)
-        if self._fd is not None and self._key == (status.st_dev, status.st_ino):
-            return self._fd
-        self.close()
-        self._fd = os.open(self.path, _DIRECTORY)
-        opened = os.fstat(self._fd)
-        self._key = (opened.st_dev, opened.st_ino)
-        return self._fd
-
-    def close(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        with files.opened(self.path, _DIRECTORY) as fd:
+            self.mode = stat.S_IMODE(os.fstat(fd).st_mode)
+            yield fd
 
     @property
     def grant(self) -> int:
@@ -119,42 +106,47 @@ class Folder:
 
     def names(self) -> list[str]:
         """Return the sorted names in the directory."""
-        return sorted(os.listdir(self.fd))
+        with self.opened() as folder:
+            return sorted(os.listdir(folder))
 
     def status(self, name: str) -> os.stat_result | None:
         """Return the status of an entry or a link itself, or None."""
-        with suppress(FileNotFoundError, NotADirectoryError):
-            return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        with self.opened() as folder, suppress(FileNotFoundError, NotADirectoryError):
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
         return None
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a plain file; None when there is none that can be read."""
-        folder = self.fd
-        with suppress(OSError), files.opened(name, _READ, folder) as fd:
+        with self.opened() as folder, suppress(OSError), files.opened(name, _READ, folder) as fd:
             status = os.fstat(fd)
             if stat.S_ISREG(status.st_mode):
                 return read_up_to(fd, status.st_size)
         return None
 
-    def put(self, name: str, data: bytes, *, mode: int = 0o666) -> None:
-        """Write a file, or replace it, by way of `NAME.tmp`; see `files.replace`."""
-        scratch, folder = f"{name}.tmp", self.fd
-        files.replace(name, data, via=scratch, folder=folder, mode=mode, grant=self.grant)
+    def put(self, name: str, data: bytes, *, private: bool) -> None:
+        """Write a file, or replace it, by way of `NAME.tmp`; see `files.replace`.
+
+        Whoever may read the directory may read it, unless it is `private`.
+        """
+        with self.opened() as folder:
+            mode = 0o600 if private else self.mode & 0o666 | 0o600
+            via = f"{name}.tmp"
+            files.replace(name, data, via=via, folder=folder, mode=mode, grant=self.grant)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
-        with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=self.fd)
+        with self.opened() as folder, suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
 
     def move(self, name: str, target: Folder, new: str) -> bool:
         """Rename into another folder; return False if the entry cannot be had."""
-        folders = self.fd, target.fd
-        try:
-            os.rename(name, new, src_dir_fd=folders[0], dst_dir_fd=folders[1])
-        except OSError as error:
-            if error.errno not in _NOT_OURS:
-                raise
-            return False
+        with self.opened() as source, target.opened() as there:
+            try:
+                os.rename(name, new, src_dir_fd=source, dst_dir_fd=there)
+            except OSError as error:
+                if error.errno not in _NOT_OURS:
+                    raise
+                return False
         return True
 
 
@@ -325,11 +317,6 @@ class Outbox:
         self.active, self.done, self.rejected = (
             Folder(root / name, lasting=lasting) for name in PUBLIC[1:]
         )
-        self._made = 0o666 & ~files.umask()  # the permissions of what is made
-
-    def close(self) -> None:
-        for folder in (self.active, self.done, self.rejected):
-            folder.close()
 
     def files(self, batch: BatchFiles) -> list[FileOfBatch]:
         """Return the files of a batch, in the order in which they are made.
@@ -356,24 +343,24 @@ class Outbox:
         id, entry, place = batch.id, entry_name(batch.token, batch.name), self._place(batch)
         if batch.body is None and place is not self.active:
             self.active.move(entry, place, f"{id}{extension(batch.name)}")
+        secret = b'"edit.secret"' in batch.report
         for folder, name, data in self.wrong(batch):
-            self._put(folder, name, data or b"", batch)
+            folder.put(name, data or b"", private=secret and not name.endswith((PAGE, REPORT)))
         if place is not self.active:
             for name in (entry, id + PAGE, id + REPORT):
                 self.active.remove(name)
         elif batch.body is not None and self.active.status(entry) is None:
-            self.active.put(entry, batch.body, mode=0o600)
+            self.active.put(entry, batch.body, private=True)
 
     def _remove(self, batch: BatchFiles) -> None:
         response = f"{batch.id}{extension(batch.name)}"
         for folder in (self.done, self.rejected):
             status = folder.status(response)
             if status and stat.S_ISDIR(status.st_mode):  # as it was dropped
-                shutil.rmtree(response, dir_fd=folder.fd)
-            elif status:
-                folder.remove(response)
-            for end in (PAGE, REPORT):
-                folder.remove(batch.id + end)
+                with folder.opened() as fd:
+                    shutil.rmtree(response, dir_fd=fd)
+            for name in (response, batch.id + PAGE, batch.id + REPORT):
+                folder.remove(name)
 
     def wrong(self, batch: BatchFiles) -> list[FileOfBatch]:
         """Return the files of a batch that are not there as they should be."""
@@ -383,12 +370,12 @@ class Outbox:
             if data is not None and folder.read(name) != data
         ]
 
-    def published(self) -> Iterator[Published]:
-        """Give the batches whose reports can be read in done/ and rejected/."""
-        for folder in (self.done, self.rejected):
-            for name in folder.names():
-                if name.endswith(REPORT) and (found := self.published_as(folder.path / name)):
-                    yield found
+    def published(self) -> list[Published]:
+        """Return the batches whose reports can be read in done/ and rejected/, oldest first."""
+        folders = (self.done, self.rejected)
+        paths = (folder.path / name for folder in folders for name in folder.names())
+        found = (self.published_as(path) for path in paths if path.name.endswith(REPORT))
+        return sorted(filter(None, found), key=lambda each: each[2])
 
     def published_as(self, path: Path) -> Published | None:
         """Return the batch that a report in done/ or rejected/ tells of."""
@@ -399,13 +386,6 @@ class Outbox:
             return None
         body = folder.read(f"{id}{extension(found.source.name)}")
         return found, body, status.st_mtime
-
-    def _put(self, folder: Folder, name: str, data: bytes, batch: BatchFiles) -> None:
-        _ = folder.fd  # its mode is read with that
-        mode = self._made & folder.mode | 0o600 | folder.grant
-        if b'"edit.secret"' in batch.report and not name.endswith((PAGE, REPORT)):
-            mode &= 0o660 if folder.grant else 0o600
-        folder.put(name, data, mode=mode)
 
 
 def entry_name(token: str, name: str) -> str:

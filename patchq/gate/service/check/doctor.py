@@ -79,15 +79,14 @@ class Place(Struct, frozen=True):
 class Check(Struct, frozen=True):
     """One row of a table of checks.
 
-    `ok` is the message where `look` finds nothing; `level` and `cure` are those of a fault that
-    keeps it from looking.
+    `ok` is the message where `look` finds nothing; `level` is that of a fault that keeps it from
+    looking.
     """
 
     what: str
     look: Callable[[Place], Iterable[Finding]]
     ok: str = ""
     level: Level = "fatal"
-    cure: str | None = None
 
     def findings(self, place: Place) -> list[Finding]:
         """Return what the check finds; a fault is a finding, too."""
@@ -97,7 +96,7 @@ class Check(Struct, frozen=True):
             message = f"{fault.message}; changes that need it are held"
             return [Finding(self.what, "todo", message, fault.hint)]
         except Fault as fault:
-            return [Finding(self.what, self.level, fault.message, self.cure or fault.hint)]
+            return [Finding(self.what, self.level, fault.message, fault.hint)]
         return found or ([Finding(self.what, "ok", self.ok)] if self.ok else [])
 
 

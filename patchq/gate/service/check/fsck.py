@@ -207,7 +207,7 @@ def _enter(session: Session, queue: StoreQueue, id: str, path: Path) -> None:
     if found := queue.outbox.published_as(path.with_name(id + REPORT)):
         queue.restore(*found)
     elif known := from_git.reports(session, [id]):
-        _restore(queue, known[id][0])
+        queue.restore(known[id][0], None)
     elif path.name.endswith((REPORT, PAGE)):
         spool.set_aside(queue.root, path)
     else:
@@ -215,11 +215,6 @@ def _enter(session: Session, queue: StoreQueue, id: str, path: Path) -> None:
         while os.path.lexists(target):
             target = target.with_name(f"again-{target.name}")
         path.rename(target)
-
-
-def _restore(queue: StoreQueue, report: Report) -> None:
-    if not queue.knows(report.id):
-        queue.restore(report, None)
 
 
 def _commits(session: Session, known: list[Report]) -> Iterator[Finding]:
@@ -275,7 +270,7 @@ def _unknown(session: Session, queue: StoreQueue) -> Iterator[Finding]:
                 f"git has the change as {report.state}, and the queue does not know it",
                 None,
                 id,
-                partial(_restore, queue, report),
+                partial(queue.restore, report, None),
             )
 
 
