@@ -63,7 +63,7 @@ ARGUMENTS: Table = {
     ),
     "cluster": (
         {
-            "migrate": ("make the database's tables, or bring them to this version", ()),
+            "migrate": ("make the database's tables", ()),
             "status": ("show the lanes, who owns them, what waits, and the workers", ()),
         },
     ),
@@ -316,8 +316,8 @@ def cluster(args: Namespace) -> int:
     gate = output.gate(args)
     config = gate.reload().config
     if args.what == "migrate":
-        version, applied, text = database.migrate(config)
-        return output.emit(args, {"version": version, "applied": applied}, text)
+        version, made, text = database.migrate(config)
+        return output.emit(args, {"version": version, "made": made}, text)
     state = database.look(config)
     return output.emit(args, state, *map(visible, _cluster_lines(state)))
 

@@ -140,7 +140,7 @@ class Gate(OpenedQueue):
         return query.task
 
     def marks(self, kind: str, batch: str = "") -> Shelf:
-        """Return the marks that the person at this queue made on a change, or on none."""
+        """Return what the person at this queue marked on a change, or on none."""
         context = self.context()
         person = context.repo.identity()
         key = "\n".join((kind, batch, person.email if person else ""))

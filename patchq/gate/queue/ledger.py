@@ -55,6 +55,7 @@ class QueueEngine(KnownBatches, ABC):
         self.store = database
         self._is_known = is_known
         self._own: set[str] = set()  # the claims that this session took, recovered or looked at
+        self._attempted: set[str] = set()
         self._is_writing = False
         self._session = 0  # this session's number, 0 until it is needed
         self._changed: list[int] = []  # rows to show once the transaction is there
@@ -241,10 +242,15 @@ class QueueEngine(KnownBatches, ABC):
         )
 
     def attempt(self, claims: Sequence[Claim]) -> None:
-        """Count one more process that decides on each of these recovered claims (`deaths`)."""
+        """Count one more process that decides on each of these recovered claims (`deaths`).
+
+        One that lives and recovers its own, as behind a lost connection, is counted once.
+        """
+        tokens = {claim.token for claim in claims} - self._attempted
+        self._attempted |= tokens
         self.store.each(
             "update responses set deaths = deaths + 1 where token = :token",
-            [{"token": claim.token} for claim in claims],
+            [{"token": token} for token in tokens],
         )
 
     def _claims(self, which: str, *, but: Collection[str] = (), **values: object) -> list[Claim]:

@@ -102,11 +102,12 @@ class Events:
 
     def __init__(self, root: Path, since: str | None = None) -> None:
         self._root = root
-        self._store: store.Store | None = None
+        self._store: store.Store | None = None  # open as long as this is
         self.lost = False  # true if events were removed that were asked for
-        self._seen = int(since or _FIRST, 16)
-        if since is None and (database := self._open()):
-            self._seen = database.value("select max(number) from events") or 0
+        if since is None:
+            [(self._seen,)] = self._ask("select coalesce(max(number), 0) from events") or [(0,)]
+        else:
+            self._seen = int(since or _FIRST, 16)
 
     @property
     def last(self) -> str:
@@ -115,33 +116,28 @@ class Events:
 
     def read(self, most: int | None = None) -> list[Event]:
         """Return the first `most` events since the last call, oldest first."""
-        database = self._open()
-        if database is None:
-            return []
-        rows = database.all(
+        rows = self._ask(
             f"select {_COLUMNS} from events where number > :seen order by number limit :most",
             seen=self._seen,
             most=-1 if most is None else most,
         )
-        self.lost |= self._seen < int(database.recall(BEFORE) or 0)
+        for (before,) in self._ask("select value from meta where key = :key", key=BEFORE):
+            self.lost |= self._seen < int(before)
         if rows:
             self._seen = rows[-1][0]
         return list(map(_event, rows))
 
     def newest(self, most: int) -> tuple[list[Event], int]:
         """Return the last events, oldest first, and the number before them."""
-        database = self._open()
-        if database is None:
-            return [], 0
-        rows = database.all(
+        rows = self._ask(
             f"select {_COLUMNS} from events order by number desc limit :most", most=most
         )
-        count = database.value("select count(*) from events") or 0
+        [(count,)] = self._ask("select count(*) from events") or [(0,)]
         return [_event(row) for row in reversed(rows)], count - len(rows)
 
-    def _open(self) -> store.Store | None:
+    def _ask(self, statement: str, **values: object) -> list[Row]:
         self._store = store.there(self._root)
-        return self._store
+        return self._store.all(statement, **values) if self._store else []
 
 
 # ---------------------------------------------------------------- small values

@@ -64,16 +64,16 @@ def feeder_name(root: Path) -> str:
         return name
 
 
-def migrate(config: Config) -> tuple[int, list[str], str]:
-    """Bring the tables to this version; return it, the steps, and a summary."""
+def migrate(config: Config) -> tuple[int, bool, str]:
+    """Make the tables; return their version, False where they were there, and a summary."""
     named = database_of(config)
     from patchq.gate.queue.database import VERSION
     from patchq.gate.queue.postgres.database import DatabaseServer, migrate, whereabouts
 
     with closing(DatabaseServer(named, "migrate", checks=False)) as server, server.faults():
-        applied = migrate(server.connection)
-    done = f"with {', '.join(applied)} applied" if applied else "as before"
-    return VERSION, applied, f"the tables in {whereabouts(named)} have version {VERSION}, {done}"
+        made = migrate(server.connection)
+    done = "made now" if made else "as before"
+    return VERSION, made, f"the tables in {whereabouts(named)} have version {VERSION}, {done}"
 
 
 def look(config: Config) -> dict[str, Any]:

@@ -180,6 +180,19 @@ def test_a_dead_owners_claims_come_back_in_order(again: Open) -> None:
     assert again().recover() == []
 
 
+def test_each_process_that_decides_on_a_response_counts_once(again: Open) -> None:
+    dead = again()
+    claimed(dead)
+    dead.close()
+    queue = again()
+    [claim] = queue.recover()
+    queue.attempt([claim])
+    queue.attempt([claim])
+    queue.close()
+    [back] = again().recover()
+    assert (claim.deaths, back.deaths) == (0, 1)
+
+
 def test_a_held_batch_waits_with_its_report(again: Open) -> None:
     queue = again()
     claim = claimed(queue)

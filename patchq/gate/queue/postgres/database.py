@@ -247,8 +247,8 @@ def version(connection: Connection[TupleRow]) -> int:
     )
 
 
-def migrate(connection: Connection[TupleRow]) -> list[str]:
-    """Make the tables, all or nothing; return what was applied.
+def migrate(connection: Connection[TupleRow]) -> bool:
+    """Make the tables, all or nothing; return False where they are there.
 
     Two who do this at once are one after the other, and the second has nothing to do.
     """
@@ -256,17 +256,15 @@ def migrate(connection: Connection[TupleRow]) -> list[str]:
         connection.execute("select pg_advisory_xact_lock(hashtextextended('patchq migrate', 0))")
         connection.execute(
             "create table if not exists migrations (version integer primary key,"
-            " name text not null, applied timestamptz not null default clock_timestamp())"
+            " applied timestamptz not null default clock_timestamp())"
         )
         if version(connection):
-            return []
+            return False
         serial, number = "bigint generated always as identity primary key", "bigint primary key"
         connection.execute(tables(serial, number).encode())
         connection.execute(_FUNCTIONS.read_bytes())
-        connection.execute(
-            "insert into migrations (version, name) values (%s, %s)", (VERSION, "queue")
-        )
-    return ["queue"]
+        connection.execute("insert into migrations (version) values (%s)", (VERSION,))
+    return True
 
 
 def belongs(database: DatabaseServer, repo: Repository, tip: str | None) -> None:
@@ -303,22 +301,24 @@ def foreign(root: str) -> tuple[str, str]:
 _PAUSE_SECONDS = 0.05
 _SOON_SECONDS = 10.0  # a lane may wait for so long before it counts as not served
 # Ages in seconds: of the owner's last beat, and of the oldest waiting response.
-_LANE = ("lane", "owner", "beat", "waiting", "claimed", "held", "oldest")
 _LANES = """
-    select l.name, s.name || ' on ' || s.host || ' (process ' || s.pid || ')', epoch() - s.beat,
-        count(r) filter (where r.state = 'waiting'),
-        count(r) filter (where r.state in ('claimed', 'ending')),
-        count(r) filter (where r.state = 'held'),
-        epoch() - min(r.came) filter (where r.state = 'waiting')
-    from lanes l
-    left join sessions s on holder(session_key(s.number)) = holder(lane_key(l.name))
-    left join responses r
-        on r.lane = l.name and r.state in ('waiting', 'claimed', 'held', 'ending')
-    group by l.name, s.number order by l.name
+    select to_jsonb(lanes) from (
+        select l.name lane, s.name || ' on ' || s.host || ' (process ' || s.pid || ')' "owner",
+            epoch() - s.beat beat,
+            count(r) filter (where r.state = 'waiting') waiting,
+            count(r) filter (where r.state in ('claimed', 'ending')) claimed,
+            count(r) filter (where r.state = 'held') held,
+            epoch() - min(r.came) filter (where r.state = 'waiting') oldest
+        from lanes l
+        left join sessions s on holder(session_key(s.number)) = holder(lane_key(l.name))
+        left join responses r
+            on r.lane = l.name and r.state in ('waiting', 'claimed', 'held', 'ending')
+        group by l.name, s.number
+    ) lanes order by lane
 """
-_WORKER = ("name", "host", "pid", "began", "beat")
 _WORKERS = """
-    select name, host, pid, epoch() - began, epoch() - beat
+    select jsonb_build_object('name', name, 'host', host, 'pid', pid,
+        'began', epoch() - began, 'beat', epoch() - beat)
     from sessions where beat is not null and alive(number) order by host, name, number
 """
 
@@ -331,7 +331,7 @@ def look(database: str) -> dict[str, Any]:
     database's.  A lane without an owner has None, and is `unserved` if something waits there.
     """
     with closing(DatabaseServer(database, "status")) as server:
-        lanes = [dict(zip(_LANE, row, strict=True)) for row in server.all(_LANES)]
+        lanes = server.column(_LANES)
         return {
             "database": whereabouts(database),
             "version": VERSION,
@@ -343,7 +343,7 @@ def look(database: str) -> dict[str, Any]:
                 for lane in lanes
                 if lane["owner"] is None and (lane["oldest"] or 0.0) > _SOON_SECONDS
             ],
-            "workers": [dict(zip(_WORKER, row, strict=True)) for row in server.all(_WORKERS)],
+            "workers": server.column(_WORKERS),
         }
 
 

@@ -173,13 +173,8 @@ class PostgresQueue(QueueEngine):
         return lane, self._feeder
 
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
-        claim = claim_of(spool.new_token(), name, data, len(data))
-        with self.together():
-            self._enter(claim, state="waiting")
-            self.store.run("select tell('came', :lane)", lane=self.lane(claim))
-        if flush:
-            self.sync()
-        return claim.source.name
+        self.enter([claim_of(spool.new_token(), name, data, len(data))])
+        return name
 
     def sync(self, *places: Path) -> None:
         if places:
@@ -311,8 +306,8 @@ class PostgresQueue(QueueEngine):
                     self.store.run(
                         "delete from responses where token = :token", token=f"known-{claim.id}"
                     )
-                there = replace(claim, token=f"{claim.token}.{self._feeder}")
-                self._enter(there, state="waiting")
+                token = f"{claim.token}.{self._feeder}" if self._feeder else claim.token
+                self._enter(replace(claim, token=token), state="waiting")
             self.store.each("select tell('came', :lane)", [{"lane": lane} for lane in lanes])
         self.store.flush()
 

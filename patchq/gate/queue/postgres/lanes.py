@@ -129,8 +129,7 @@ class Lanes:
     def _end_frozen(self, lanes: Sequence[str]) -> bool:
         """Have the server end frozen owners of lanes; return True if there were any.
 
-        They do not beat any more.  What one had in hand was not what froze it, so this is no death
-        of its claims.
+        They do not beat any more.
         """
         frozen = self._server.all(
             """
