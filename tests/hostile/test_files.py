@@ -17,7 +17,7 @@ import pytest
 
 from patchq.core.text import quote
 from patchq.gate.land.worker import MOST_DEATHS
-from patchq.gate.queue import shelf
+from patchq.gate.queue.events import Events
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.command import report as told_of
 from tests.helpers.gitrepo import git, make_repo, write_config
@@ -214,7 +214,7 @@ def ends_before_long(repo: Path, what: str) -> int:
 
 
 def ever_held(repo: Path) -> set[str]:
-    told = shelf.Events(repo / ".patchq", "").read()
+    told = Events(repo / ".patchq", "").read()
     return {event["batch"] for event in told if event["kind"] == "held"}
 
 

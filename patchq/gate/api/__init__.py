@@ -20,8 +20,9 @@ from patchq.gate.git import records
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.context import difference
 from patchq.gate.queue.engine import store_queue
+from patchq.gate.queue.events import Events
 from patchq.gate.queue.lock import Owner, lock_owner
-from patchq.gate.queue.shelf import Events, Shelf
+from patchq.gate.queue.shelf import Shelf
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.review import pull_requests
 

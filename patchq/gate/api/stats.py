@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from patchq.gate.queue.shelf import Event
+from patchq.gate.queue.events import Event
 from patchq.gate.service import stats
 from patchq.gate.service.stats import Key
 

@@ -26,9 +26,9 @@ from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.context import RepoContext, difference
 from patchq.gate.pipeline.history import Sighting
 from patchq.gate.queue.engine import store_queue
+from patchq.gate.queue.events import Events
 from patchq.gate.queue.inbox import stem_id
 from patchq.gate.queue.lock import activities, activity_text, lock_owner
-from patchq.gate.queue.shelf import Events
 from patchq.gate.report import document
 from patchq.gate.report.schema import PENDING_CONFLICT, Report, SourceEntry, has_commit
 from patchq.gate.review import from_git, pull_requests

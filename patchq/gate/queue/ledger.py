@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from patchq.core.model.names import MAX_ID_BYTES
 from patchq.core.model.values import Generation, Problem, Source
 from patchq.gate.errors import Busy, DiskFault, LaneLost
-from patchq.gate.queue import Claim, Parcel, shelf, spool
+from patchq.gate.queue import Claim, Parcel, events, spool
 from patchq.gate.queue.database import (
     COLUMNS,
     EVENT,
@@ -42,7 +42,7 @@ from patchq.gate.queue.database import (
 )
 from patchq.gate.queue.inbox import claim_of
 from patchq.gate.report import page
-from patchq.gate.report.schema import Report, kind_of
+from patchq.gate.report.schema import Report
 
 
 class QueueEngine(KnownBatches, ABC):
@@ -281,7 +281,7 @@ class QueueEngine(KnownBatches, ABC):
             with suppress(Taken), self.together():  # another process took it meanwhile
                 if id not in given.values() and not self._is_barred(id):
                     self._change(claim, "id = :id", id=id)
-                    shelf.add_event(self.store, id, "claimed")
+                    events.add_event(self.store, id, "claimed")
                     return id
             id = self.next_id(wanted)
 
@@ -409,9 +409,7 @@ class QueueEngine(KnownBatches, ABC):
         before = self.load(report.id)
         if report.state != "held":
             self._count_report(before if before and before.state != "held" else None, report)
-        if shelf.differs(before, report):
-            kind = str(kind_of(report, before))
-            shelf.add_event(self.store, report.id, kind, event, shelf.event_facts(report))
+        events.add_step(self.store, before, report, event)
         self.store.run(
             f"delete from papers where number = :number and kind in ({over})", number=number
         )
@@ -451,7 +449,7 @@ class QueueEngine(KnownBatches, ABC):
                     id=id,
                 )
                 if row:
-                    shelf.trim_events(self.store, int(row[1] * 10**9))
+                    events.trim_events(self.store, int(row[1] * 10**9))
                     self.store.run("delete from papers where number = :number", number=row[0])
                     self._changed.append(row[0])
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from patchq.gate.queue.bell import Bell
-from patchq.gate.queue.shelf import Event, Events
+from patchq.gate.queue.events import Event, Events
 from patchq.gate.queue.store import LOCKS, identity
 
 if TYPE_CHECKING:  # who only looks does without watchdog

@@ -11,7 +11,8 @@ import pytest
 from patchq.gate.errors import DiskFault, LaneLost
 from patchq.gate.queue import store
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.shelf import Events, Shelf
+from patchq.gate.queue.events import Events
+from patchq.gate.queue.shelf import Shelf
 from patchq.gate.queue.spool import create, digest
 from patchq.gate.report.document import plain
 from tests.helpers.claims import claimed, finish, report

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.queue import shelf, store
+from patchq.gate.queue import events, store
 from patchq.gate.queue.bell import Bell
 from patchq.gate.queue.spool import create
 from patchq.gate.service.wake import Doorbell, Watcher
@@ -117,12 +117,12 @@ def test_a_bell_waits_for_any_number_of_a_descriptor() -> None:
 
 def test_a_wait_ends_with_the_next_event(tmp_path: Path) -> None:
     create(tmp_path)
-    shelf.add_event(store.opened(tmp_path), "before", "claimed")
+    events.add_event(store.opened(tmp_path), "before", "claimed")
     stopped: list[bool] = []
     watcher = Watcher(tmp_path, stopped=lambda: bool(stopped))
     assert watcher.read() == []
     assert not watcher.wait(0.01)
-    shelf.add_event(store.opened(tmp_path), "a", "claimed")
+    events.add_event(store.opened(tmp_path), "a", "claimed")
     other = threading.Timer(0.05, store.ring, (tmp_path,))
     other.start()
     assert watcher.wait(30)

@@ -1,4 +1,4 @@
--- What clusters have beside the tables of every queue (../schema.py).
+-- What clusters have beside the tables of every queue (../database.py).
 
 -- A target branch that ever had a response.  Who holds the advisory lock on lane_key(name) owns it;
 -- the session here is who said so last.
