@@ -55,16 +55,14 @@ class StoreQueue(QueueEngine):
         is_known: Callable[[str], bool] = lambda id: False,
         counted: Callable[[Report], Counts] = lambda report: {},
     ) -> None:
-        there = root.is_dir()
         super().__init__(store.opened(root), is_known)
         self.root = root
-        self.outbox = spool.Outbox(root, lasting=there)
+        self.outbox = spool.Outbox(root)
         self._counted = counted
         self._session_lock = -1
         self._written: list[int] = []  # rows whose files were written, and may not be durable
         self._limit = response_bytes
-        self._incoming = spool.Folder(root / "inbox", lasting=False)
-        self.inbox = inbox.Inbox(self._incoming, settle_seconds)
+        self.inbox = inbox.Inbox(spool.Folder(root / "inbox", lasting=False), settle_seconds)
         self.lock = Lock(root / "lock")
         self._scanned = False  # true if every file in active/ has its row
 
@@ -114,7 +112,7 @@ class StoreQueue(QueueEngine):
         """Yield the complete entries that could be moved to active/."""
         for name in self.inbox.complete():
             token = spool.new_token()
-            if self._incoming.move(name, self.outbox.active, spool.entry_name(token, name)):
+            if self.inbox.folder.move(name, self.outbox.active, spool.entry_name(token, name)):
                 yield self._read_entry(token, name)
 
     def _read_entry(self, token: str, name: str) -> Claim:

@@ -273,17 +273,14 @@ class QueueEngine(KnownBatches, ABC):
         """Return the claim's id, `wanted` or `-2`, `-3`, … behind it."""
         if not spool.valid(wanted):
             raise ValueError(f"not an id: {wanted!r}")
-        id, both = wanted, "select token, id from responses where token = :token or id = :id"
-        while True:
-            given: dict[str, str] = dict(self.store.all(both, token=claim.token, id=id))
-            if own := given.get(claim.token):
-                return own
+        mine = "select id from responses where token = :token"
+        while not (id := self.store.value(mine, token=claim.token)):
+            free = self.next_id(wanted)
             with suppress(Taken), self.together():  # another process took it meanwhile
-                if id not in given.values() and not self._is_barred(id):
-                    self._change(claim, "id = :id", id=id)
-                    events.add_event(self.store, id, "claimed")
-                    return id
-            id = self.next_id(wanted)
+                self._change(claim, "id = :id", id=free)
+                events.add_event(self.store, free, "claimed")
+                return free
+        return str(id)
 
     def _is_barred(self, id: str) -> bool:
         # `x.report` with the suffix `.json` would be the name of the report of `x`.

@@ -313,10 +313,8 @@ FileOfBatch = tuple[Folder, str, bytes | None]
 class Outbox:
     """The directories of the queue at `root` that patchq alone writes to."""
 
-    def __init__(self, root: Path, *, lasting: bool) -> None:
-        self.active, self.done, self.rejected = (
-            Folder(root / name, lasting=lasting) for name in PUBLIC[1:]
-        )
+    def __init__(self, root: Path) -> None:
+        self.active, self.done, self.rejected = (Folder(root / name) for name in PUBLIC[1:])
 
     def files(self, batch: BatchFiles) -> list[FileOfBatch]:
         """Return the files of a batch, in the order in which they are made.

@@ -105,21 +105,17 @@ def _refs(session: Session) -> Iterator[Finding]:
         yield Finding("ref.packed", "todo", fault.message, fault.hint, where)
         return
     for name in names:
-        oid, why = _value(commondir, name)
+        try:
+            oid = ref_value(commondir, name)
+            why = f"the ref names {oid}, which is not in the repository"
+        except RepositoryFault as fault:
+            oid, why = None, fault.message
         ours = not name.startswith("refs/notes/") or name == records.NOTES
         if ours and (oid is None or session.repo.resolve_commit(oid) is None):
             known = not name.startswith(records.BRANCHES) or _tip(session, name)
             again = partial(_make_again, session, name, oid) if known else None
             cure = f"fetch its commit, or: git update-ref -d '{name}'"
             yield Finding("ref.broken", "todo", why, cure, name, again)
-
-
-def _value(commondir: Path, name: str) -> tuple[str | None, str]:
-    try:
-        oid = ref_value(commondir, name)
-        return oid, f"the ref names {oid}, which is not in the repository"
-    except RepositoryFault as fault:
-        return None, fault.message
 
 
 def _make_again(session: Session, name: str, oid: str | None) -> None:
