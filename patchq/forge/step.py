@@ -28,13 +28,13 @@ from patchq.forge.wire import (
     seconds,
 )
 from patchq.gate.api import deciding
-from patchq.gate.config.schema import Forge
 from patchq.gate.errors import Busy, Fault
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches.shown import Copies
 from patchq.gate.land import reports
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.session import Session
+from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import CommittedReport, Report, waits_for_its_agent
 from patchq.gate.review.accept import Accept, Train
 from patchq.gate.review.candidates import Member
@@ -96,33 +96,11 @@ def decide(line: str, number: int, errand: Errand) -> Action:
     return Action(line, lambda to: to.decide(errand), number, decides=True)
 
 
-# ---------------------------------------------------------------- people who decide
-
-
-class Deciders:
-    """People who may decide, with their rights as the forge has them now.
-
-    `alone`: no other process serves the queue, so this one lands what it accepts.
-    """
-
-    def __init__(self, reading: ForgeReading, section: Forge, alone: bool) -> None:
-        self.reading, self.section, self.alone = reading, section, alone
-        self.is_named, self.may = lru_cache(self._is_named), lru_cache(self._may)
-
-    def _is_named(self, login: str) -> bool:
-        people, is_member = self.section.people, self.reading.forge.is_member
-        named = login.casefold() in map(str.casefold, people)
-        return named or any(is_member(one, login) for one in people if "/" in one)
-
-    def _may(self, login: str) -> bool:
-        return self.is_named(login) if self.section.people else self.reading.forge.may(login)
-
-
 # ---------------------------------------------------------------- steps
 
 
 def step(
-    proposal: Proposal, request: PullRequest | None, talk: Conversation, rules: Deciders
+    proposal: Proposal, request: PullRequest | None, talk: Conversation, rules: Writer
 ) -> Iterator[Action]:
     """Yield the actions on a waiting proposal and its request."""
     if request is not None and not request.is_open:
@@ -131,7 +109,7 @@ def step(
         if request.merged or (closed_there and rules.section.on_close == "keep"):
             return
         if closed_there:
-            by = rules.reading.forge.closed_by(request.number)
+            by = rules.forge.closed_by(request.number)
             reason = f"closed on the forge by {by or 'an unknown account'}"
             line = f"discard {proposal.report.id}, as #{request.number} was closed"
             yield decide(line, request.number, Discard(proposal.report.id, reason))
@@ -182,7 +160,7 @@ def _answers(proposal: Proposal, number: int, talk: Conversation) -> Iterator[Ac
 
 
 def _decided(
-    proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
+    proposal: Proposal, request: PullRequest, talk: Conversation, rules: Writer
 ) -> Iterator[Action]:
     """Yield the action for a decision of people that is not carried out yet."""
     report = proposal.report
@@ -210,7 +188,7 @@ def send_back(
     proposal: Proposal,
     request: PullRequest,
     talk: Conversation,
-    rules: Deciders,
+    rules: Writer,
 ) -> Action:
     id, by, number = proposal.report.id, new[-1].by, request.number
     remarks = unsent(proposal, request, talk, rules)
@@ -221,7 +199,7 @@ def send_back(
     return decide(line, number, SendBack(id, drafts, by, proposal.commit))
 
 
-def merge(proposal: Proposal, request: PullRequest, rules: Deciders) -> Iterator[Action]:
+def merge(proposal: Proposal, request: PullRequest, rules: Writer) -> Iterator[Action]:
     report, number = proposal.report, request.number
     ready = request.base == report.target and proposal.same(request.head)
     if report.boarded and rules.section.land == "merge" and ready:
@@ -229,7 +207,7 @@ def merge(proposal: Proposal, request: PullRequest, rules: Deciders) -> Iterator
 
 
 def latest(
-    proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
+    proposal: Proposal, request: PullRequest, talk: Conversation, rules: Writer
 ) -> list[Remark]:
     firm = [one for one in talk.remarks if one.what != "comment"]
     return list({one.by: one for one in firm if _counts(one, proposal, request, rules)}.values())
@@ -243,7 +221,7 @@ def is_approval(decision: Remark, proposal: Proposal) -> bool:
     return decision.what == "approved" and named and is_late and proposal.same(decision.commit)
 
 
-def _counts(one: Remark, proposal: Proposal, request: PullRequest, rules: Deciders) -> bool:
+def _counts(one: Remark, proposal: Proposal, request: PullRequest, rules: Writer) -> bool:
     """Return True if the decision is by a person entitled to decide this request."""
     agent = (proposal.report.agent or "").casefold()
     is_own = one.by in (request.author, rules.reading.me) or one.by.casefold() == agent
@@ -259,7 +237,7 @@ def _is_told(decision: Remark, proposal: Proposal, talk: Conversation) -> bool:
 
 
 def unsent(
-    proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
+    proposal: Proposal, request: PullRequest, talk: Conversation, rules: Writer
 ) -> list[tuple[Thread | None, Remark]]:
     """Return what people who may decide wrote, and the agent has not got."""
     threads = [thread for thread in talk.threads if not thread.resolved]
@@ -271,7 +249,7 @@ def unsent(
     ]
 
 
-def _is_new(one: Remark, proposal: Proposal, request: PullRequest, rules: Deciders) -> bool:
+def _is_new(one: Remark, proposal: Proposal, request: PullRequest, rules: Writer) -> bool:
     text, by = plain(one.text), one.by
     if not text or proposals.is_own(one.text) or one.bot:
         return False
@@ -280,8 +258,8 @@ def _is_new(one: Remark, proposal: Proposal, request: PullRequest, rules: Decide
 
 
 def plain(text: str) -> str:
-    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").strip()
-    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " …"
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    return clip(text.strip(), _LONGEST_TEXT)
 
 
 def ended(
@@ -313,13 +291,26 @@ def ended(
 
 
 class Writer:
-    """Writes to the forge, the queue and the copies."""
+    """Writes to the forge, the queue and the copies, by people's rights.
+
+    Rights are as the forge has them at first.  `alone`: no other process serves the queue, so this
+    one lands what it accepts.
+    """
 
     def __init__(self, session: Session, reading: ForgeReading) -> None:
         self.session, self.reading, self.forge = session, reading, reading.forge
-        config = session.config
-        timeout = config.landing.push_timeout_seconds
-        self.copies = Copies(session.repo, config.forge.remote, timeout)
+        self.section, self.alone = session.config.forge, lock_owner(session.queue_root) is None
+        timeout = session.config.landing.push_timeout_seconds
+        self.copies = Copies(session.repo, self.section.remote, timeout)
+        self.is_named, self.may = lru_cache(self._is_named), lru_cache(self._may)
+
+    def _is_named(self, login: str) -> bool:
+        people, is_member = self.section.people, self.forge.is_member
+        named = login.casefold() in map(str.casefold, people)
+        return named or any(is_member(one, login) for one in people if "/" in one)
+
+    def _may(self, login: str) -> bool:
+        return self.is_named(login) if self.section.people else self.forge.may(login)
 
     def carry_out(self, action: Action) -> None:
         """Carry an action out; its own failure is reported, and retried later."""

@@ -75,8 +75,6 @@ class Round(Writer):
 
     def __init__(self, sync: Sync, session: Session) -> None:
         super().__init__(session, sync)
-        alone = lock_owner(session.queue_root) is None
-        self._rules = step.Deciders(sync, session.config.forge, alone)
         self._lines = Lines(session, self.copies)
         self._queue = feeder_name(session.queue_root)
         self._shown = dict[str, ShownRequest]()
@@ -126,7 +124,7 @@ class Round(Writer):
             self.reading.warn(f"#{request.number} belongs to another queue: it is left alone")
             return
         talk = self.reading.talk(request)
-        for action in step.step(proposal, request, talk, self._rules):
+        for action in step.step(proposal, request, talk, self):
             yield action
             if action.decides:
                 return
@@ -136,19 +134,19 @@ class Round(Writer):
             state, text = proposals.status(report)
             if head and self.reading.status(head) != state:
                 yield step.set_status(head, state, text)
-            decisions = step.latest(proposal, request, talk, self._rules)
+            decisions = step.latest(proposal, request, talk, self)
             approved = [one.by for one in decisions if step.is_approval(one, proposal)]
-            count = len(step.unsent(proposal, request, talk, self._rules))
+            count = len(step.unsent(proposal, request, talk, self))
             shown = ShownRequest(request.number, request.url, tuple(approved), count)
             self._shown[report.id] = shown
             if request.head == head:
-                yield from step.merge(proposal, request, self._rules)
+                yield from step.merge(proposal, request, self)
 
     def comments(self, report: CommittedReport) -> list[DraftComment]:
         proposal, request = self._seen(report)
         if request is None:
             return []
-        found = step.unsent(proposal, request, self.reading.talk(request), self._rules)
+        found = step.unsent(proposal, request, self.reading.talk(request), self)
         return [proposal.draft(thread, remark) for thread, remark in found]
 
     def _seen(self, report: CommittedReport) -> tuple[Proposal, PullRequest | None]:
