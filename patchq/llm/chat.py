@@ -24,7 +24,7 @@ from threading import BoundedSemaphore
 from time import monotonic
 from typing import Any, Literal
 
-from msgspec import Struct, json
+from msgspec import Struct, convert
 
 from patchq.core.model.values import Problem
 from patchq.core.text.quote import clip, visible
@@ -155,44 +155,29 @@ async def _ask(config: Llm, key: str, messages: Sequence[Message]) -> Answer | P
         async with openai.AsyncOpenAI(
             api_key=key, base_url=config.base_url, max_retries=_RETRIES, timeout=None
         ) as client:
-            raw = await client.chat.completions.with_raw_response.create(
+            completion: Any = await client.chat.completions.create(
                 model=config.model or "", messages=turns
             )
+        choice = completion.choices[0]
+        stop, model = choice.finish_reason or "unknown", completion.model or config.model
+        return convert({"text": choice.message.content, "stop": stop, "model": model}, Answer)
     except openai.APIStatusError as error:
         # A server may quote the key in what it says.
         text = visible(clip(str(error.message), 300).replace(key, "…"))
         code = "llm.rate_limited" if error.status_code == 429 else "llm.server"
         why = f"the server answered with status {error.status_code}: {text}"
         return Problem(code, why, "look at the server and at `llm`, then ask again")
-    except (openai.OpenAIError, ValueError) as error:
+    except openai.OpenAIError as error:
         what = type(error.__cause__ or error).__name__
         why = f"the server at {config.base_url} could not be asked, or broke off ({what})"
         return Problem(
             "llm.server", why, "look at `llm.base_url` and at the server, then ask again"
         )
-    try:
-        completion = json.decode(raw.http_response.content, type=_Completion)
-        choice = completion.choices[0]
-    except (ValueError, LookupError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        # The package checks nothing of what a server sends.
         why = "what the server sent is not an answer"
         hint = "ask again; if it stays so, the server does not speak Chat Completions"
         return Problem("llm.answer", why, hint)
-    model = completion.model or config.model or ""
-    return Answer(choice.message.content, choice.finish_reason or "unknown", model)
-
-
-class _Text(Struct):
-    content: str
-
-
-class _Choice(Struct):
-    message: _Text
-    finish_reason: str | None = None
-
-
-class _Completion(Struct):
-    choices: list[_Choice]
-    model: str | None = None
 
 
 def _too_late(config: Llm) -> Problem:

@@ -20,6 +20,7 @@ from msgspec import Struct, field
 from patchq.core.formats.registry import FORMATS
 from patchq.core.resolve.anchors import Ranked, ranked
 from patchq.core.text.quote import inline
+from patchq.gate.config.schema import LargeFile
 
 Form = Literal["diff", "edit-script", "indexed", "contextual", "whole"]
 FormChoice = Literal["auto"] | Form
@@ -27,7 +28,7 @@ FORMS = ("auto", *get_args(Form))
 BUDGET = 60_000  # characters of files that a prompt shows, unless another number is given
 MOST_CANDIDATES = 60
 MOST_REFERENCE = 8_000  # characters of a reference patch that are shown
-_LARGE_LINES, _LARGE_BYTES = 500, 15_000
+_LARGE = LargeFile()
 # The format that tells how to answer; of several, a prompt's form is the first.
 _MODULES: Mapping[Form, str] = {
     "diff": "find_replace",
@@ -63,8 +64,7 @@ class Task(Struct, frozen=True):
     base: str
     form: str = "auto"
     tests: tuple[ShownFile, ...] = ()
-    large_lines: int = _LARGE_LINES
-    large_bytes: int = _LARGE_BYTES
+    large: LargeFile = _LARGE
     reference: str = ""
 
 
@@ -79,10 +79,11 @@ class Prompt(Struct, frozen=True):
     candidates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def is_large_file(text: str, lines: int = _LARGE_LINES, bytes: int = _LARGE_BYTES) -> bool:
+def is_large_file(text: str, limits: LargeFile = _LARGE) -> bool:
     """Return True if the text has more lines, or UTF-8 bytes, than the limits."""
     count = text.count("\n") + (text[-1:] not in ("", "\n"))
-    return count > lines or len(text.encode("utf-8", "surrogateescape")) > bytes
+    size = len(text.encode("utf-8", "surrogateescape"))
+    return count > limits.lines or size > limits.bytes
 
 
 def build(
@@ -153,7 +154,7 @@ def _form(task: Task, file: ShownFile, form: str, share: int) -> Form:
         return "contextual"  # who sees a part cannot count
     if form in _OF_ANY_SIZE:
         return form
-    large = is_large_file(file.text, task.large_lines, task.large_bytes)
+    large = is_large_file(file.text, task.large)
     return "diff" if form == "diff" or large or in_part else "whole"
 
 

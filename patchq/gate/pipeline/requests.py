@@ -162,7 +162,7 @@ def _wrong(key: str, message: str, hint: str) -> EditRefused:
 
 
 def _query(session: Session, asked: Request) -> Query:
-    target, large = asked.target or session.target, session.config.large_file
+    target = asked.target or session.target
     base = session.repo.resolve_commit(asked.base) if asked.base else session.branches.tip(target)
     if base is None:
         key, value = ("base", asked.base) if asked.base else ("target", target)
@@ -179,8 +179,7 @@ def _query(session: Session, asked: Request) -> Query:
         base,
         asked.form,
         tuple(tests),
-        large.lines,
-        large.bytes,
+        session.config.large_file,
         asked.reference,
     )
     return Query(
