@@ -167,9 +167,9 @@ def _asked(
     # Git runs its own hooks by itself.
     config = replace(session.config, git_hooks=False, hooks=chosen)
     decision = Decision(
+        session=session,
         id=id,
         state="applied",
-        mode=config.mode,
         target=branch,
         tip=parent,
         claim=Claim("", Source(id, "", 0), b"", id=id),

@@ -254,7 +254,7 @@ def _plan(joined: Sequence[Decision], session: Session) -> dict[str, Any]:
         changes = session.repo.file_changes(joined[0].tip, decision.commit)
         edits, diff = tuple(map(_as_edit, changes)), unified.unified(changes)
         decision = replace(decision, id=" ".join(ids), edits=edits, diff=diff)
-    return {**decision.plan(), "batches": ids}
+    return {**decision.hook_plan(), "batches": ids}
 
 
 def _as_edit(change: FileChange) -> EditOutcome:

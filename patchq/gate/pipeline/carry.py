@@ -55,7 +55,7 @@ from patchq.gate.pipeline.lines import (
     inclusive,
     shifted,
 )
-from patchq.gate.pipeline.progress import EndedEarly, Resolved, Response
+from patchq.gate.pipeline.progress import EndedEarly, Response
 from patchq.gate.report.schema import LANDED, STANDING, USABLE, Report
 
 _EXCERPT = 3
@@ -157,21 +157,21 @@ def _excerpt(text: bytes, lines: Lines) -> tuple[int, tuple[str, ...]]:
     return first + 1, tuple(shown[:40])
 
 
-def to_tip(response: Response, resolved: Resolved) -> Resolved:
-    """Return the plan on the target's tip; refuse each file where that is not certain."""
-    session, plan, tip = response.session, resolved.plan, response.tip
-    base, edits, changes = resolved.base, resolved.edits, plan.changes
+def to_tip(response: Response) -> Response:
+    """Return the response with its plan on the target's tip; refuse each file that is in doubt."""
+    session, plan, tip = response.session, response.plan, response.tip
+    base, edits, changes = response.base, response.edits, plan.changes
     if base.commit == tip or not changes:
-        return resolved
+        return response
     accepted = response.id if response.choice.accepted else ""
     move = Move(session.repo, base, tip, session.queue.load, accepted)
     if not move.leaves_alone(changes):
-        _refuse_delivered(response, resolved)
-        taken = response.choice.among(resolved.parsed.edits)
+        _refuse_delivered(response)
+        taken = response.choice.among(response.parsed.edits)
         tree = session.repo.tree(tip)
         on_tip = batch.plan(taken, tree, session.rules, diagnosed=False)
         if not (on_tip.refused or on_tip.changes):  # others have made all of it
-            return replace(resolved, plan=on_tip, edits=_now(edits, on_tip.edits))
+            return replace(response, plan=on_tip, edits=_now(edits, on_tip.edits))
         carried = _carried(taken, plan, on_tip, move)
         edits, changes = _now(edits, carried.edits), carried.changes
         if carried.refused:
@@ -182,7 +182,7 @@ def to_tip(response: Response, resolved: Resolved) -> Resolved:
         and (problem := _merged_otherwise(session.repo, plan.changes, changes, move))
     ):
         raise EndedEarly("rejected", problem, edits=edits)
-    return replace(resolved, plan=replace(plan, changes=changes, edits=edits), edits=edits)
+    return replace(response, plan=replace(plan, changes=changes, edits=edits), edits=edits)
 
 
 def _now(edits: Sequence[EditOutcome], now: Sequence[EditOutcome]) -> tuple[EditOutcome, ...]:
@@ -222,10 +222,9 @@ def refuse_known(response: Response, id: str, sha256: str) -> None:
     raise EndedEarly("duplicate", duplicate_of=report.id)
 
 
-def _refuse_delivered(response: Response, resolved: Resolved) -> None:
+def _refuse_delivered(response: Response) -> None:
     session = response.session
-    base, changes = resolved.base.commit, resolved.on_base
-    commit = delivery(session.repo, changes, base, response.tip)
+    commit = delivery(session.repo, response.on_base, response.base.commit, response.tip)
     if commit is None:
         return
     named = history.trailers(session.repo, commit)

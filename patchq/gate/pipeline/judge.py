@@ -170,7 +170,7 @@ def _reasons(
     if auto and (asked := depends.sent_back(session, decision.id, decision.header)):
         message = f"a person asked for changes of {asked.id}, and has not seen this answer"
         yield _to_review(decision, CHANGES, message)
-    if decision.base is None or decision.base.how != "declared":
+    if decision.base.how != "declared":
         for path in blind:
             message = (
                 f"{path} is changed without a word of what it held, and the response declares no "

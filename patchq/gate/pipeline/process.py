@@ -1,9 +1,9 @@
 """The story: one response, from its bytes to a verdict that can land.
 
 response -> envelope -> target and base -> parse -> resolve, conflicts, plan -> candidate commit.
-`process` calls the stages in this order; each returns the next value, and raises `EndedEarly` where
-the verdict is known before the end.  A refusal at any stage ends in the same report as a success;
-nothing has been written by then but unreachable objects.
+`process` calls the stages in this order; each returns the response with what it found, and raises
+`EndedEarly` where the verdict is known before the end.  A refusal at any stage ends in the same
+report as a success; nothing has been written by then but unreachable objects.
 
 A declared base is believed.  Without one the tip is tried first, then the newest commit of recent
 history on which every edit resolves: a quote of lines that are gone tells which one was read.
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice
 from time import perf_counter
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -31,10 +31,8 @@ from patchq.core.model.values import (
     Edit,
     EditOutcome,
     Envelope,
-    Parsed,
     Plan,
     Problem,
-    State,
     Tree,
 )
 from patchq.core.plan import batch, guards
@@ -43,13 +41,11 @@ from patchq.core.text.quote import HIDDEN
 from patchq.gate.errors import CannotSign, Fault, ObjectDamaged, disk_fault
 from patchq.gate.git.checkout import WorkTrees
 from patchq.gate.git.objects import Identity, digest_of, parse_identity
-from patchq.gate.git.repository import Repository
 from patchq.gate.git.repository import State as FileState
 from patchq.gate.pipeline import carry, depends, history, judge
 from patchq.gate.pipeline.progress import (
     Decision,
     EndedEarly,
-    Resolved,
     Response,
     crashed,
     decide,
@@ -73,15 +69,7 @@ _MISSED = {"match.none", "match.count", "anchor.none", "path.not_found"}
 def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT) -> Decision:
     """Return the decision on one response, on the `tips` that it would land on."""
     response = Response(claim=claim, session=session, choice=choice)
-    base: Base | None = None
-    parsed: Parsed | None = None
-    resolved: Resolved | None = None
     decision: Decision | None = None
-
-    def decided(state: State, *problems: Problem, **known: Any) -> Decision:
-        found = decide(response, base, parsed, resolved)
-        return replace(found, state=state, problems=(*response.warnings, *problems), **known)
-
     with logs.about(claim.id or claim.source.name):
         try:
             response = open_envelope(response)
@@ -89,29 +77,29 @@ def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT
             response = choose_target(response, tips)
             refuse_duplicate(response)
             response = depends.wait(response)
-            base = choose_base(response)
-            parsed = parse(response, base)
-            resolved = resolve(response, base, parsed)
-            check_resolved(response, resolved)
-            resolved = carry.to_tip(response, resolved)
-            changes = resolved.plan.changes
-            decision = judge.checked(decided("applied"), changes, session)
+            response = replace(response, base=choose_base(response))
+            response = parse(response)
+            response = resolve(response)
+            check_resolved(response)
+            response = carry.to_tip(response)
+            changes, blind = response.plan.changes, response.plan.blind
+            decision = judge.checked(decide(response, "applied"), changes, session)
             if decision.lands:
-                looks, blind = tips.looks(claim), resolved.plan.blind
+                looks = tips.looks(claim)
                 decision = judge.choose_mode(decision, changes, session, looks=looks, blind=blind)
             if decision.lands:
-                decision = commit(decision, response, resolved)
+                decision = commit(decision, response)
             return decision
         except EndedEarly as end:  # a refusal, a duplicate or a hold
-            return decided(end.state, *end.problems, **end.known)
+            return decide(response, end.state, *end.problems, **end.known)
         except ObjectDamaged as damage:  # this batch waits, the others go on
-            return (decision or decided("rejected")).damaged(damage)
+            return (decision or decide(response, "rejected")).damaged(damage)
         except Fault:  # the machine: whoever runs this begins again
             raise
         except Exception as error:  # a defect refuses this response only
             if isinstance(error, OSError) and (broken := disk_fault(error)):
                 raise broken from error
-            return crashed(decision or decided("rejected"), error)
+            return crashed(decision or decide(response, "rejected"), error)
 
 
 def open_envelope(response: Response) -> Response:
@@ -254,11 +242,11 @@ def _known_paths(tree: Tree, work_trees: WorkTrees) -> BasePaths:
     return paths
 
 
-def parse(response: Response, base: Base) -> Parsed:
-    """Return the edits of the text; lines are counted from the response's first."""
+def parse(response: Response) -> Response:
+    """Return the response with its edits; lines are counted from its first."""
     began = perf_counter()
     session, envelope = response.session, response.envelope
-    paths = _known_paths(session.repo.tree(base.commit), WorkTrees(session.repo))
+    paths = _known_paths(session.repo.tree(response.base.commit), WorkTrees(session.repo))
     parsed = formats.parse(envelope.text, paths, response.header, envelope.first_line)
     response.timings["parse_ms"] = milliseconds(began)
     if any(problem.severity == "error" for problem in parsed.problems):
@@ -287,29 +275,29 @@ def parse(response: Response, base: Base) -> Parsed:
                 for edit in parsed.edits
             ),
         )
-    return parsed
+    return replace(response, parsed=parsed)
 
 
-def resolve(response: Response, base: Base, parsed: Parsed) -> Resolved:
-    """Return every edit's place on its base, and the files' new bytes.
+def resolve(response: Response) -> Response:
+    """Return the response with every edit's place on its base, and the files' new bytes.
 
     The edits are as they were corrected for that, and the base is the one that was inferred.
     """
     began = perf_counter()
-    session, choice = response.session, response.choice
-    edits, tree = choice.among(parsed.edits), session.repo.tree(base.commit)
+    session, choice, base = response.session, response.choice, response.base
+    edits, tree = choice.among(response.parsed.edits), session.repo.tree(base.commit)
     session.repo.promised.fetch_files(tree.root, (edit.path for edit in edits))
     plan = batch.plan(edits, tree, session.rules, declared=base.how == "declared")
     if plan.refused:
         base, plan = _infer(session, base, edits, plan)
-    resolved = _corrected(response, Resolved(base, parsed, plan))
-    plan, parsed = resolved.plan, resolved.parsed
-    outcomes = with_left_out(plan.edits, parsed.edits, choice.left)
+    response = _corrected(replace(response, base=base, plan=plan))
+    plan = response.plan
+    outcomes = with_left_out(plan.edits, response.parsed.edits, choice.left)
     response.timings["resolve_ms"] = milliseconds(began)
     if not plan.refused and base.how != "declared":
-        lost = _lost(session.repo, response.tip, resolved)
+        lost = _lost(response)
         plan = replace(plan, blind=(*plan.blind, *lost))
-    return replace(resolved, plan=plan, edits=outcomes, on_base=plan.changes)
+    return replace(response, plan=plan, edits=outcomes, on_base=plan.changes)
 
 
 def _infer(session: Session, base: Base, edits: Sequence[Edit], on_tip: Plan) -> tuple[Base, Plan]:
@@ -341,33 +329,34 @@ def _infer(session: Session, base: Base, edits: Sequence[Edit], on_tip: Plan) ->
     return base, on_tip
 
 
-def _lost(repo: Repository, tip: str, resolved: Resolved) -> tuple[str, ...]:
+def _lost(response: Response) -> tuple[str, ...]:
     """Return the new files that the branch had until recently.
 
     Only files written as a whole count: their author may have meant to rewrite them.
     """
-    new = {change.path for change in resolved.plan.changes if change.before is None}
-    edits = resolved.parsed.edits if new else ()
+    new = {change.path for change in response.plan.changes if change.before is None}
+    edits = response.parsed.edits if new else ()
     written = [edit.path for edit in edits if isinstance(edit.op, Write) and edit.path in new]
     if not written:
         return ()
-    lately = islice(repo.states(tip, written), _MOST_COMMITS)
+    states = response.session.repo.states(response.tip, written)
+    lately = islice(states, _MOST_COMMITS)
     there = {path for _, state in lately for path, oid in zip(written, state, strict=True) if oid}
     return tuple(sorted(there))
 
 
-def check_resolved(response: Response, resolved: Resolved) -> None:
+def check_resolved(response: Response) -> None:
     """Refuse a response with an edit without a certain place; warn of code that went nowhere."""
-    plan, parsed = resolved.plan, resolved.parsed
+    plan, parsed = response.plan, response.parsed
     if plan.refused:
         raise EndedEarly("rejected", *plan.problems)
-    tree = response.session.repo.tree(resolved.base.commit)
+    tree = response.session.repo.tree(response.base.commit)
     beside = account.beside(parsed.shown, parsed.named, parsed.edits, plan, tree)
     response.warnings.extend((*plan.problems, *beside))
 
 
-def _corrected(response: Response, resolved: Resolved) -> Resolved:
-    """Return the edits and their plan, corrected where that makes the edits apply.
+def _corrected(response: Response) -> Response:
+    """Return the response with its edits and plan, corrected where that makes them apply.
 
     The configured model helps, if there is one; a warning says that it gave no answer.
     """
@@ -379,8 +368,8 @@ def _corrected(response: Response, resolved: Resolved) -> Resolved:
         from patchq.llm.chat import Cache
 
         began = perf_counter()
-        edits, plan = choice.among(resolved.parsed.edits), resolved.plan
-        tree, declared = session.repo.tree(resolved.base.commit), resolved.base.how == "declared"
+        edits, plan = choice.among(response.parsed.edits), response.plan
+        tree, declared = session.repo.tree(response.base.commit), response.base.how == "declared"
         before = asking.PlannedBatch(edits, plan, tree, session.rules, declared)
         answers = Cache() if choice.dry_run else session.answers
         questioner = asking.Questioner(model, answers, session.pulse)
@@ -389,15 +378,15 @@ def _corrected(response: Response, resolved: Resolved) -> Resolved:
         response.warnings.extend(questioner.problems.values())
         if repair is not None:
             by_id = {edit.id: edit for edit in repair.batch.edits}
-            edits = tuple(by_id.get(edit.id, edit) for edit in resolved.parsed.edits)
-            parsed, corrections = replace(resolved.parsed, edits=edits), repair.corrections
-            resolved = replace(resolved, parsed=parsed, plan=repair.batch.plan)
+            edits = tuple(by_id.get(edit.id, edit) for edit in response.parsed.edits)
+            parsed, corrections = replace(response.parsed, edits=edits), repair.corrections
+            response = replace(response, parsed=parsed, plan=repair.batch.plan)
         if questioner.tried:
             response.timings["model_ms"] = milliseconds(began)
-    if resolved.plan.refused:
-        return resolved
-    own = _by_program(resolved.parsed.edits, resolved.plan.edits)
-    return replace(resolved, corrections=(*corrections, *own))
+    if response.plan.refused:
+        return response
+    own = _by_program(response.parsed.edits, response.plan.edits)
+    return replace(response, corrections=(*corrections, *own))
 
 
 def _by_program(edits: Sequence[Edit], outcomes: Sequence[EditOutcome]) -> Iterator[Correction]:
@@ -412,26 +401,26 @@ def _by_program(edits: Sequence[Edit], outcomes: Sequence[EditOutcome]) -> Itera
                     yield Correction(outcome.id, what, "program")
 
 
-def commit(decision: Decision, response: Response, resolved: Resolved) -> Decision:
+def commit(decision: Decision, response: Response) -> Decision:
     """Return the decision with its commit, on the target's tip; nothing reaches it yet."""
     began = perf_counter()
-    session, parsed, changes = response.session, resolved.parsed, resolved.plan.changes
+    session, parsed, changes = response.session, response.parsed, response.plan.changes
     text = message.compose(
         header=response.header,
-        edits=resolved.edits,
+        edits=response.edits,
         changes=changes,
         prose=parsed.prose if session.config.commit.prose else "",
         id=response.id,
         source=response.claim.source,
-        base=resolved.base.commit,
-        digest=digest_of(resolved.on_base),
+        base=response.base.commit,
+        digest=digest_of(response.on_base),
         summary=parsed.summary,
-        corrections=resolved.corrections,
+        corrections=response.corrections,
     )
     decision = replace(decision, subject=message.subject(text))
     # A clock that was set back makes no commit that is older than its parent.
     committer = session.identity(not_before=session.repo.time(decision.tip))
-    author = _author(response, parsed, committer)
+    author = _author(response, committer)
     if secrets := judge.secrets_in_words(text, f"{author.name} {author.email}"):
         return decision.with_verdict("rejected", *secrets)
     if response.choice.dry_run:
@@ -441,14 +430,13 @@ def commit(decision: Decision, response: Response, resolved: Resolved) -> Decisi
         oid, tree = session.repo.write_commit(decision.tip, changes, text, author, committer, sign)
     except CannotSign as fault:
         return decision.held(fault.message, fault.hint, fault.code)
-    timings = {**decision.timings, "commit_ms": milliseconds(began)}
-    paths = judge.touched(changes)
-    return replace(decision, commit=oid, tree=tree, paths=paths, timings=timings)
+    response.timings["commit_ms"] = milliseconds(began)
+    return replace(decision, commit=oid, tree=tree, paths=judge.touched(changes))
 
 
-def _author(response: Response, parsed: Parsed, committer: Identity) -> Identity:
+def _author(response: Response, committer: Identity) -> Identity:
     config = response.session.config.commit
-    name = response.header.author or parsed.author if config.author_from_response else None
+    name = response.header.author or response.parsed.author if config.author_from_response else None
     author = parse_identity(HIDDEN.sub("", name) if name else config.author or "")
     if author is None:
         return committer

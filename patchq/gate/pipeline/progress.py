@@ -1,19 +1,19 @@
-"""The values between a response and its verdict: Response, Resolved, Decision.
+"""The values between a response and its verdict: Response and Decision.
 
-A stage that knows the verdict before the end raises `EndedEarly`; everything else returns a value.
+Each stage returns the response with what it found.  One that knows the verdict before the end
+raises `EndedEarly`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from functools import cached_property, partial
 from pathlib import PurePath
 from time import perf_counter
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from patchq.core import formats
 from patchq.core.model.names import response_name
@@ -29,7 +29,6 @@ from patchq.core.model.values import (  # fmt: skip
     Parsed,
     Plan,
     Problem,
-    RulesOrigin,
     StandsOn,
     State,
 )
@@ -41,34 +40,65 @@ from patchq.gate.queue import Claim, spool
 from patchq.gate.report import document, message, secrecy
 from patchq.gate.report.schema import COMMITTED, Report, RetryEntry, ReviewEntry, SourceEntry
 
+_LOG = logging.getLogger("patchq")
+_NO_BASE = Base("", None)
 
-class Decision(Struct, frozen=True, dict=True, kw_only=True):
-    """The verdict on one response: `state` is what it is once its `commit`, if any, has landed.
 
-    What was not known when the decision fell is empty.  `tip` is the commit that its `commit`,
-    which nothing reaches before it lands, is built on: see `Response`; all are in hex.  `timings`
-    are milliseconds, by stage.  `follows`: a work tree that has the target checked out has to
-    follow.  `changes` are those that a dry run would commit, now or once not held.
+class Response(Struct, frozen=True, kw_only=True):
+    """A response, how it is taken, and what the stages found so far; the rest is empty.
+
+    Its commit is for the branch `target`, on the commit (hex) `tip`: that of the branch, or of the
+    proposal `on` below it.  `parsed` has the edits as they were corrected, and `edits` the outcomes
+    also of those that a choice leaves out.  `on_base` are the changes on the base; those of the
+    `plan` are on the tip in the end.  `warnings` and `timings` (milliseconds, by stage) grow from
+    stage to stage.
     """
 
-    id: str
-    state: State
-    mode: Mode
-    target: str = ""
-    duplicate_of: str | None = None
-    base: Base | None = None
-    edits: tuple[EditOutcome, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    diff: str = ""
-    timings: Mapping[str, float] = field(default_factory=dict)
-    hooks: tuple[HookRun, ...] = ()
-    corrections: tuple[Correction, ...] = ()
-    rules: RulesOrigin | None = None
     claim: Claim
-    choice: Choice
-    header: Header = field(default_factory=Header)
+    session: Session
+    choice: Choice = AS_SENT
+    id: str = ""
+    envelope: Envelope = field(default_factory=partial(Envelope, Header(), ""))
+    unreadable: tuple[Problem, ...] = ()
+    target: str = ""
     tip: str = ""
     on: str | None = None
+    base: Base = _NO_BASE
+    parsed: Parsed = Parsed()
+    plan: Plan = Plan()
+    on_base: tuple[FileChange, ...] = ()
+    edits: tuple[EditOutcome, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+    warnings: list[Problem] = field(default_factory=list)
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def header(self) -> Header:
+        return self.envelope.header
+
+    @property
+    def stem(self) -> str:
+        return PurePath(response_name(self.claim.source.name)).stem
+
+    @property
+    def mode(self) -> Mode:
+        """The configuration's mode; a request may ask for a review where it says `auto`."""
+        return "review" if self.claim.generation.mode == "review" else self.session.config.mode
+
+
+class Decision(Response, frozen=True, dict=True, kw_only=True):
+    """The verdict on one response: `state` is what it is once its `commit`, if any, has landed.
+
+    The commit, which nothing reaches before that, is built on `tip`; all are in hex.  `follows`: a
+    work tree that has the target checked out has to follow.  `changes` are those that a dry run
+    would commit, now or once not held.
+    """
+
+    state: State
+    duplicate_of: str | None = None
+    problems: tuple[Problem, ...] = ()
+    diff: str = ""
+    hooks: tuple[HookRun, ...] = ()
     commit: str = ""
     tree: str = ""
     paths: tuple[str, ...] = ()
@@ -91,7 +121,7 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
 
     @property
     def base_commit(self) -> str:
-        return self.base.commit if self.base else self.tip
+        return self.base.commit or self.tip
 
     def with_verdict(self, state: State, *problems: Problem) -> Decision:
         """Return the same batch with a verdict under which nothing lands."""
@@ -129,7 +159,8 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
             self._facts(), self.problems, prompt, instructions, tip=self.tip, foreseen=foreseen
         )
 
-    def plan(self) -> dict[str, Any]:
+    def hook_plan(self) -> dict[str, Any]:
+        """Return `patchq.plan/1`, as hooks get it."""
         return document.to_plan(self._facts(), self.problems)
 
     def _facts(self) -> Report:
@@ -148,9 +179,9 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
             received=None if received is None else document.moment(received),
             decided=None if self.state == "held" or self.choice.dry_run else document.now(),
             mode=self.mode,
-            rules=self.rules,
+            rules=self.session.judged_by.origin(),
             target=self.target or None,
-            base=self.base,
+            base=self.base if self.base.commit else None,
             commit=self.commit or None,
             tree=self.tree if self.commit else None,
             branch=records.branch(self.id) if waits else None,
@@ -164,58 +195,6 @@ class Decision(Struct, frozen=True, dict=True, kw_only=True):
             retry=RetryEntry(of=self.header.retries),
             timings=self.timings,
         )
-
-
-_LOG = logging.getLogger("patchq")
-
-
-class Response(Struct, frozen=True, kw_only=True):
-    """A response, and how it is taken; `id` and `envelope` are empty before it is opened.
-
-    Its commit is for the branch `target`, on the commit (hex) `tip`: that of the branch, or of the
-    proposal `on` below it.  `warnings` and `timings` (milliseconds, by stage) grow from stage to
-    stage.
-    """
-
-    claim: Claim
-    session: Session
-    choice: Choice = AS_SENT
-    id: str = ""
-    envelope: Envelope = field(default_factory=partial(Envelope, Header(), ""))
-    unreadable: tuple[Problem, ...] = ()
-    target: str = ""
-    tip: str = ""
-    on: str | None = None
-    warnings: list[Problem] = field(default_factory=list)
-    timings: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def header(self) -> Header:
-        return self.envelope.header
-
-    @property
-    def stem(self) -> str:
-        return PurePath(response_name(self.claim.source.name)).stem
-
-    @property
-    def mode(self) -> Mode:
-        """The configuration's mode; a request may ask for a review where it says `auto`."""
-        return "review" if self.claim.generation.mode == "review" else self.session.config.mode
-
-
-class Resolved(Struct, frozen=True):
-    """A response's edits with their places, and the plan made of them.
-
-    `edits` has those that a choice leaves out as well; `parsed` has them as corrected.  `on_base`
-    are the changes on the base; those of the plan are on the target's tip in the end.
-    """
-
-    base: Base
-    parsed: Parsed
-    plan: Plan
-    edits: tuple[EditOutcome, ...] = ()
-    corrections: tuple[Correction, ...] = ()
-    on_base: tuple[FileChange, ...] = ()
 
 
 class EndedEarly(Exception):
@@ -234,28 +213,14 @@ def refused(code: str, message: str, hint: str, **known: Any) -> EndedEarly:
     return EndedEarly("rejected", Problem(code, message, hint), **known)
 
 
-def decide(
-    response: Response, base: Base | None, parsed: Parsed | None, resolved: Resolved | None
-) -> Decision:
-    """Return a refusal of the response, with all that is known of it."""
+def decide(response: Response, state: State, *problems: Problem, **known: Any) -> Decision:
+    """Return the verdict on a response, with all that was found but the texts of files."""
     claim = response.claim
-    return Decision(
-        id=response.id or claim.id or response.session.queue.reserve(claim, "response"),
-        state="rejected",
-        mode=response.mode,
-        target=response.target,
-        base=resolved.base if resolved else base,
-        edits=resolved.edits if resolved else (),
-        timings=dict(response.timings),
-        corrections=resolved.corrections if resolved else (),
-        rules=response.session.judged_by.origin(),
-        claim=claim,
-        choice=response.choice,
-        header=response.header,
-        tip=response.tip,
-        on=response.on,
-        subject=message.headline(response.header, parsed.summary if parsed else None),
-    )
+    found = asdict(response) | {"parsed": Parsed(), "plan": Plan(), "on_base": ()}
+    found["id"] = response.id or claim.id or response.session.queue.reserve(claim, "response")
+    found["subject"] = message.headline(response.header, response.parsed.summary)
+    found["problems"] = (*response.warnings, *problems)
+    return Decision(state=state, **{**found, **known})
 
 
 def milliseconds(since: float) -> float:

@@ -122,8 +122,8 @@ def _unchanged(session: Session, report: CommittedReport, tip: str, branch: str)
     decision = Decision(
         claim=Claim("", _source(report), b"", id=report.id),
         choice=Choice(accepted=True),
+        session=session,
         id=report.id,
-        mode=session.config.mode,
         state="applied",
         target=report.target,
         tip=tip,

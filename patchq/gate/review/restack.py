@@ -268,7 +268,7 @@ def _on_new_ground(decision: Decision, session: Session) -> Decision:
     The base before is in no history any more, and git may delete it.
     """
     base, repo = decision.base, session.repo
-    if base is None or base.how == "declared" or repo.is_ancestor(base.commit, decision.tip):
+    if base.how == "declared" or repo.is_ancestor(base.commit, decision.tip):
         return decision
     choice = replace(decision.choice, base=Base(decision.tip, base.how))
     again = process(decision.claim, session, Tips(session), choice)
