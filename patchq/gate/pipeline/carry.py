@@ -182,7 +182,7 @@ def to_tip(response: Response) -> Response:
         and (problem := _merged_otherwise(session.repo, plan.changes, changes, move))
     ):
         raise EndedEarly("rejected", problem, edits=edits)
-    return replace(response, plan=replace(plan, changes=changes, edits=edits), edits=edits)
+    return replace(response, plan=replace(plan, changes=changes), edits=edits)
 
 
 def _now(edits: Sequence[EditOutcome], now: Sequence[EditOutcome]) -> tuple[EditOutcome, ...]:

@@ -31,6 +31,7 @@ from patchq.core.model.values import (
     Edit,
     EditOutcome,
     Envelope,
+    Parsed,
     Plan,
     Problem,
     Tree,
@@ -115,7 +116,7 @@ def open_envelope(response: Response) -> Response:
         header = replace(opened.header, retries=retries) if retries else opened.header
         response = replace(response, envelope=replace(opened, header=header))
     else:
-        response = replace(response, unreadable=opened)
+        response = replace(response, parsed=Parsed(problems=opened))
     named = secrecy.batch_id(response.header.id or response.stem)
     id = claim.id or response.session.queue.reserve(claim, named)
     logs.turn_to(id)
@@ -125,7 +126,7 @@ def open_envelope(response: Response) -> Response:
 def check_envelope(response: Response) -> None:
     """Refuse a response whose header or text cannot be used; hold one whose claim says so."""
     wrong = secrecy.in_header(response.header, response.stem) or response.claim.generation.problems
-    if problems := wrong or response.unreadable:
+    if problems := wrong or response.parsed.problems:
         raise EndedEarly("rejected", *problems)
     if doubt := response.claim.problem:
         raise EndedEarly("held", doubt)

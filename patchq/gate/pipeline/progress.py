@@ -48,10 +48,10 @@ class Response(Struct, frozen=True, kw_only=True):
     """A response, how it is taken, and what the stages found so far; the rest is empty.
 
     Its commit is for the branch `target`, on the commit (hex) `tip`: that of the branch, or of the
-    proposal `on` below it.  `parsed` has the edits as they were corrected, and `edits` the outcomes
-    also of those that a choice leaves out.  `on_base` are the changes on the base; those of the
-    `plan` are on the tip in the end.  `warnings` and `timings` (milliseconds, by stage) grow from
-    stage to stage.
+    proposal `on` below it.  `parsed` has the edits as they were corrected, or why nothing can be
+    read; `edits` has the outcomes also of those that a choice leaves out.  `on_base` are the
+    changes on the base; those of the `plan` are on the tip in the end.  `warnings` and `timings`
+    (milliseconds, by stage) grow from stage to stage.
     """
 
     claim: Claim
@@ -59,7 +59,6 @@ class Response(Struct, frozen=True, kw_only=True):
     choice: Choice = AS_SENT
     id: str = ""
     envelope: Envelope = field(default_factory=partial(Envelope, Header(), ""))
-    unreadable: tuple[Problem, ...] = ()
     target: str = ""
     tip: str = ""
     on: str | None = None
