@@ -280,7 +280,7 @@ def parse(response: Response) -> Response:
 
 
 def resolve(response: Response) -> Response:
-    """Return the response with every edit's place on its base, and the files' new bytes.
+    """Return the response with each edit's place on its base, and new bytes.
 
     The edits are as they were corrected for that, and the base is the one that was inferred.
     """
