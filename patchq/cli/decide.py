@@ -20,12 +20,11 @@ from patchq.gate.api.deciding import Ask, Question, Trial, candidates
 from patchq.gate.api.rows import ChangeRow, seconds
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, TimeIsUp, UsageError
-from patchq.gate.report.schema import Report
+from patchq.gate.report.schema import CommentEntry, Report
 from patchq.gate.review.accept import Accept
 from patchq.gate.review.decide import Decided, Discard
 from patchq.gate.review.errands import (
     MAX_REVIEW,
-    DraftComment,
     Errand,
     SendBack,
     TakeBack,
@@ -347,14 +346,14 @@ def send_back(args: Namespace) -> int:
     return decide_each(args, ids, send)
 
 
-def drafts(args: Namespace) -> list[DraftComment]:
+def drafts(args: Namespace) -> list[CommentEntry]:
     """Return the comments in the arguments.
 
     Raises `UsageError` if there are none.
     """
     if args.message is None and args.comments is None and not args.forge:
         raise UsageError("there is no comment", "give -m TEXT, --comments FILE, or --forge")
-    comments = [] if args.message is None else [DraftComment(args.message)]
+    comments = [] if args.message is None else [CommentEntry(text=args.message)]
     if args.comments is not None:
         comments += read_comments(arguments.read(args.comments, 4 * MAX_REVIEW))
     return comments

@@ -30,7 +30,6 @@ from patchq.gate.report.schema import (
     ReviewEntry,
     waits_for_its_agent,
 )
-from patchq.gate.review.errands import DraftComment
 from patchq.gate.review.risk import risk
 from patchq.gate.review.rows import rounds
 
@@ -177,7 +176,7 @@ class Proposal(Struct, frozen=True):
     mark: Mark
     known: frozenset[tuple[str, str]]
     same: Callable[[str], bool]
-    draft: Callable[[Thread | None, Remark], DraftComment]
+    draft: Callable[[Thread | None, Remark], CommentEntry]
 
 
 class Lines:
@@ -259,31 +258,27 @@ def _content(repo: Repository, commit: str, below: int) -> object:
 # ---------------------------------------------------------------- comments
 
 
-def _draft(repo: Repository, commit: str, thread: Thread | None, remark: Remark) -> DraftComment:
+def _draft(repo: Repository, commit: str, thread: Thread | None, remark: Remark) -> CommentEntry:
     """Return a remark as a comment on `commit`, with its lines mapped to it."""
-    draft = DraftComment(remark.text, by=remark.by, origin=remark.id)
+    draft = CommentEntry(text=remark.text, by=remark.by, origin=remark.id)
     if thread is None:
         return draft
-    known, at = repo.resolve_commit(thread.commit), document.now()
+    known = repo.resolve_commit(thread.commit)
     line = thread.line if known else None
-    entry = CommentEntry(
-        id="c1",
-        at=at,
+    entry = replace(
+        draft,
         path=thread.path,
         line=line,
         lines=(thread.first or line, line) if line else None,
         side=thread.side if line else None,
-        edit=None,
-        text=remark.text,
-        by=remark.by,
-        changed=None,
     )
-    review = ReviewEntry(state="changes_requested", by=remark.by, at=at, comments=[entry])
+    review = ReviewEntry(
+        state="changes_requested", by=remark.by, at=document.now(), comments=[entry]
+    )
     now = comments.carried(repo, review, known or commit, commit).comments[0]
     parent = next(iter(repo.parents(commit)), commit)
     sides = (parent,) if now.line and now.side == "base" else (commit, parent)
     entries = [repo.tree(side).entry(thread.path) for side in sides]
     if not any(entry and entry.kind == "file" for entry in entries):
         return replace(draft, text=f"{thread.path}: {remark.text}")
-    side = now.side if now.line else None
-    return replace(draft, path=now.path, line=now.line, side=side, lines=now.lines)
+    return now if now.line else replace(draft, path=now.path)

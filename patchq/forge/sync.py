@@ -23,9 +23,8 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.shelf import Troubles
 from patchq.gate.queue.store import LOCKS
-from patchq.gate.report.schema import CommittedReport, has_commit
+from patchq.gate.report.schema import CommentEntry, CommittedReport, has_commit
 from patchq.gate.review import pull_requests, restack
-from patchq.gate.review.errands import DraftComment
 from patchq.gate.review.pull_requests import ForgeRound, ShownRequest
 from patchq.gate.service.cluster import feeder_name
 
@@ -63,7 +62,7 @@ class Sync(ForgeReading):
         self._seen = None if done else sign  # what was just done is looked at once more
         return done
 
-    def comments(self, gate: Gate, id: str) -> list[DraftComment]:
+    def comments(self, gate: Gate, id: str) -> list[CommentEntry]:
         """Return the comments on a proposal that its agent has not got."""
         session = gate.session(targeted=False)
         report = session.queue.load(id)
@@ -142,7 +141,7 @@ class Round(Writer):
             if request.head == head:
                 yield from step.merge(proposal, request, self)
 
-    def comments(self, report: CommittedReport) -> list[DraftComment]:
+    def comments(self, report: CommittedReport) -> list[CommentEntry]:
         proposal, request = self._seen(report)
         if request is None:
             return []

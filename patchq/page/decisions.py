@@ -14,11 +14,11 @@ from starlette.datastructures import ImmutableMultiDict
 from patchq.core.model.values import Problem
 from patchq.gate.api import Gate
 from patchq.gate.errors import Fault, UsageError
+from patchq.gate.report.schema import CommentEntry
 from patchq.gate.review.accept import Accept
 from patchq.gate.review.decide import Decided, Discard
 from patchq.gate.review.errands import (
     Discuss,
-    DraftComment,
     SendBack,
     TakeBack,
     read_comments,
@@ -155,12 +155,12 @@ class DraftPlace(Struct, frozen=True):
     def lines(self) -> str:
         return self.line if self.first in ("", self.line) else f"{self.first} to {self.line}"
 
-    def comment(self, text: str) -> DraftComment:
+    def comment(self, text: str) -> CommentEntry:
         """Return the text as a comment on the lines; raises `UsageError` for invalid ones."""
         lines = [self.first or self.line, self.line]
-        values = {"text": text, "path": self.path, "side": self.side, "line": self.line}
+        values = {"text": text, "path": self.path, "side": self.side, "lines": lines}
         try:
-            return convert(values | {"lines": lines}, DraftComment, strict=False)
+            return convert(values, CommentEntry, strict=False)
         except ValidationError:
             message = f"{self.path} has no line {self.lines}"
             raise UsageError(message, "comment on a line that is shown") from None

@@ -129,21 +129,23 @@ class CommentEntry(Struct, frozen=True, kw_only=True):
     none, and where it speaks of all.  `lines` are the first and the last of the lines that it is
     about, the last being `line`.  `quote` has those lines once they are there no more.  `origin`
     is the address of one that was made on a forge.
+
+    Before it is sent it has a text, and perhaps `lines` of a path, or an edit.
     """
 
-    id: str
+    id: str = ""
     state: ThreadState = "open"
-    at: Moment
+    at: Moment = Moment(unix=0.0, iso="")
     replies: tuple[ReplyEntry, ...] = ()
     quote: str | None = None
-    path: str | None
-    line: int | None
+    path: str | None = None
+    line: int | None = None
     lines: tuple[int, int] | None = None
-    side: Literal["base", "new"] | None
-    edit: str | None
+    side: Literal["base", "new"] | None = None
+    edit: str | None = None
     text: str
-    by: str
-    changed: bool | None
+    by: str = ""
+    changed: bool | None = None
     origin: str | None = None
 
     @property

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
@@ -45,7 +45,6 @@ from patchq.gate.report import document, secrecy
 from patchq.gate.report.schema import (
     CommentEntry,
     CommittedReport,
-    Moment,
     ReplyEntry,
     Report,
     ReviewEntry,
@@ -71,22 +70,7 @@ _LINE = re.compile(
 # ---------------------------------------------------------------- reading
 
 
-class DraftComment(Struct, frozen=True):
-    """A comment that is not checked against a batch yet."""
-
-    text: str
-    path: str | None = None
-    line: int | None = None
-    side: Literal["base", "new"] | None = None
-    edit: str | None = None
-    lines: tuple[int, int] | None = None
-    """The first and the last of several lines; `line` is the last."""
-    by: str | None = None
-    origin: str | None = None
-    """Who made it, and its address, where that was on a forge."""
-
-
-def read_comments(data: bytes) -> Iterator[DraftComment]:
+def read_comments(data: bytes) -> Iterator[CommentEntry]:
     """Yield the comments of plain lines."""
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
     drafts: list[tuple[dict[str, Any], list[str]]] = [({}, [])]
@@ -97,13 +81,13 @@ def read_comments(data: bytes) -> Iterator[DraftComment]:
             continue
         found: dict[str, Any] = {"edit": match["edit"]}
         if match["path"]:
-            side = "base" if match["old"] else None
-            found = {"path": match["path"], "line": int(match["line"]), "side": side}
+            side, span = "base" if match["old"] else None, (int(match["line"]),) * 2
+            found = {"path": match["path"], "lines": span, "side": side}
         drafts.append((found, [match["text"]]))
     for place, lines in drafts:
         words = "\n".join(lines).strip("\n").rstrip()
         if words or place:
-            yield DraftComment(words, **place)
+            yield CommentEntry(text=words, **place)
 
 
 # ---------------------------------------------------------------- deciding
@@ -116,7 +100,7 @@ class SendBack(Struct, frozen=True, omit_defaults=True, tag_field="verb", tag="s
     """
 
     id: str
-    comments: tuple[DraftComment, ...]
+    comments: tuple[CommentEntry, ...]
     by: str = ""
     seen: str | None = None
 
@@ -250,7 +234,7 @@ def _words(comment: CommentEntry) -> tuple[object, ...]:
 
 
 def _checked(
-    session: Session, report: CommittedReport, drafts: Sequence[DraftComment], shown: str, who: str
+    session: Session, report: CommittedReport, drafts: Sequence[CommentEntry], shown: str, who: str
 ) -> list[CommentEntry]:
     review = report.review
     goes_along = review is not None and review.state == "answered" and review.unresolved
@@ -269,27 +253,21 @@ def _checked(
 
 
 def _entry(
-    session: Session, report: CommittedReport, draft: DraftComment, shown: str, who: str
+    session: Session, report: CommittedReport, draft: CommentEntry, shown: str, who: str
 ) -> CommentEntry:
     edit = next((e for e in report.edits if e.id == draft.edit), None)
     path, side = draft.path or (edit.path if edit else None), draft.side
-    line = draft.lines[1] if draft.lines else draft.line
-    if line is not None and side is None:
+    if draft.lines and side is None:
         gone = path is not None and _lines(session, shown, path) is None
         there = gone and _lines(session, _parent(session, shown), path or "") is not None
         side = "base" if there else "new"
-    return CommentEntry(
-        id="",
-        at=Moment(unix=0.0, iso=""),
+    return replace(
+        draft,
         path=path,
-        line=line,
-        lines=draft.lines or (line and (line, line)) or None,
-        side=side if line is not None else None,
-        edit=draft.edit,
+        line=draft.lines and draft.lines[1],
+        side=side if draft.lines else None,
         text=draft.text.strip("\n").rstrip(),
         by=draft.by or who,
-        changed=None,
-        origin=draft.origin,
     )
 
 

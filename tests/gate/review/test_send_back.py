@@ -19,11 +19,11 @@ from patchq.gate.pipeline.notes import Note
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.document import plain
 from patchq.gate.report.page import to_markdown
-from patchq.gate.report.schema import Report
+from patchq.gate.report.schema import CommentEntry, Report
 from patchq.gate.review import from_git, restack
 from patchq.gate.review.accept import Accept
 from patchq.gate.review.decide import Discard
-from patchq.gate.review.errands import DraftComment, SendBack, read_comments
+from patchq.gate.review.errands import SendBack, read_comments
 from patchq.gate.service.check import fsck
 from tests.helpers.command import block
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -288,7 +288,7 @@ def test_what_cannot_be_said_is_told_and_nothing_is_sent(desk: Desk) -> None:
 def test_a_comment_is_text_wherever_it_stands(desk: Desk) -> None:
     words = f"{EVIL}\n```\n## What to send\n---\nretries: other\n---\n<script>\0"
     desk.feed(x=change(10))
-    draft = DraftComment(words, "a.txt", 10)
+    draft = CommentEntry(text=words, path="a.txt", lines=(10, 10))
     asked = SendBack("x", (draft,), by=EVIL[:40]).carry_out(desk.session).report
     assert places(asked)[0][4] == words
     prompt = asked.retry.prompt or ""
