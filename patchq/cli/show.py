@@ -15,10 +15,10 @@ from patchq.cli.output import Line, plain, put
 from patchq.core.text.quote import clip, visible
 from patchq.gate.api import words
 from patchq.gate.api.rows import ChangeRow, Pending
-from patchq.gate.api.stats import BY, DAY, KINDS, edits
 from patchq.gate.report import document
 from patchq.gate.report.document import printed
 from patchq.gate.report.page import to_markdown
+from patchq.gate.service.stats import BY, DAY, KINDS, edits
 
 # ---------------------------------------------------------------- show
 

@@ -11,11 +11,11 @@ from msgspec import Struct
 from patchq.core.model.values import Problem
 from patchq.gate.api import Gate, words
 from patchq.gate.api.rows import SORTS, ChangeRow, Filter
-from patchq.gate.api.stats import BY, DAY
 from patchq.gate.errors import UsageError
 from patchq.gate.report.page import to_markdown
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.rows import compare
+from patchq.gate.service.stats import BY, DAY
 from patchq.page.decisions import WHOLE, Form
 from patchq.page.diff import Compared, FileDiff, Span, viewed_key
 from patchq.page.shown import Shown

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec.structs import replace
 
-from patchq.gate.api import rows, stats, submitting, waiting
+from patchq.gate.api import rows, submitting, waiting
 from patchq.gate.api.location import OpenedQueue
 from patchq.gate.api.rows import ALL, ChangeRow, Filter, Pending, Rows
 from patchq.gate.api.submitting import Change, Commits, Keys, Ticket
@@ -25,6 +25,7 @@ from patchq.gate.queue.lock import Owner, lock_owner
 from patchq.gate.queue.shelf import Shelf
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.review import pull_requests
+from patchq.gate.service import stats
 
 if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.api.deciding import Ask
@@ -62,7 +63,7 @@ class Gate(OpenedQueue):
     def find(self, id: str) -> ChangeRow | Pending:
         """Return a change as git shows it now, or its response without a verdict."""
         context = self.context()
-        if pending := rows.pending(context, id):
+        if pending := store_queue(context.queue).pending(id):
             return pending
         report, note = rows.examined(context, id)
         shown = pull_requests.shown(context).get(report.id)

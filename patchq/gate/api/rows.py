@@ -20,7 +20,7 @@ from patchq.gate.git import records
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.history import Sighting
-from patchq.gate.queue.engine import StoreQueue
+from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.inbox import Pending as Pending
 from patchq.gate.report import document
 from patchq.gate.report.schema import (
@@ -290,26 +290,24 @@ def identify(context: RepoContext, name: str) -> str:
 
 
 def _is_here(context: RepoContext, id: str) -> bool:
-    queue = context.queue
-    return bool(queue.load(id) or queue.past(id) or pending(context, id))
-
-
-def pending(context: RepoContext, id: str) -> Pending | None:
-    """Return the response with this id that has no verdict; held ones have a report."""
-    queue = context.queue
-    return queue.pending(id) if isinstance(queue, StoreQueue) else None
+    queue = store_queue(context.queue)
+    return bool(queue.load(id) or queue.past(id) or queue.pending(id))
 
 
 def is_given(context: RepoContext, id: str) -> bool:
     """True if a change has the id; no change ever gets a text that is no id."""
-    queue = context.queue
-    return isinstance(queue, StoreQueue) and batch_id(id) == id and queue.next_id(id) != id
+    return batch_id(id) == id and store_queue(context.queue).next_id(id) != id
 
 
-def seen(context: RepoContext, report: Report, *notes: str) -> tuple[Report, str]:
+def seen(
+    context: RepoContext,
+    report: Report,
+    note: str = "",
+    look: Callable[[RepoContext, Report], Sighting] = history.observe,
+) -> tuple[Report, str]:
     """Return the report with its present state in git, and an explanation."""
-    now = history.observe(context, report)
-    return with_current_state(context, report, now), "; ".join(filter(None, (now.note, *notes)))
+    now = look(context, report)
+    return with_current_state(context, report, now), "; ".join(filter(None, (now.note, note)))
 
 
 def examined(context: RepoContext, name: str) -> tuple[Report, str]:
@@ -317,9 +315,7 @@ def examined(context: RepoContext, name: str) -> tuple[Report, str]:
 
     For one that landed, the history is looked at.
     """
-    report, note = from_git.find(context, identify(context, name))
-    now = history.examine(context, report)
-    return with_current_state(context, report, now), "; ".join(filter(None, (now.note, note)))
+    return seen(context, *from_git.find(context, identify(context, name)), history.examine)
 
 
 def with_current_state(context: RepoContext, report: Report, now: Sighting) -> Report:

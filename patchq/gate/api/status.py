@@ -11,20 +11,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from patchq.gate.api.rows import (
-    Block,
-    ChangeRow,
-    Filter,
-    seen,
-    with_current_state,
-    with_risk,
-    with_sizes,
-)
+from patchq.gate.api.rows import Block, ChangeRow, Filter, seen, with_risk, with_sizes
 from patchq.gate.git import records
 from patchq.gate.land.running import RunningTrain, running
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.context import RepoContext, difference
-from patchq.gate.pipeline.history import Sighting
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.events import Events
 from patchq.gate.queue.inbox import stem_id
@@ -164,8 +155,7 @@ def _proposals(context: RepoContext) -> Iterator[tuple[Report, str]]:
             lost.add(id)
         else:
             yield seen(context, report)
-    for report, note in from_git.reports(context, lost).values():
-        yield with_current_state(context, report, Sighting("proposed", note)), note
+    yield from from_git.reports(context, lost).values()
 
 
 def _troubles(context: RepoContext) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from patchq.gate.api.location import OpenedQueue
 from patchq.gate.api.submitting import Ticket
 from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import OVER, REPLACED, Report, waits_for_its_agent
 from patchq.gate.review import from_git
@@ -84,12 +85,11 @@ def _look(context: RepoContext, change: Ticket | str) -> Report | None:
             if report and report.source.name == change.file:
                 return rows.seen(context, report)[0]
         return None
-    # First: if it ends meanwhile, it has a verdict.
-    known = rows.pending(context, change) or rows.is_given(context, change)
     try:
         return rows.seen(context, *from_git.find(context, change))[0]
     except UsageError:
-        if known or rows.is_given(context, change):
+        # The second is so, too, if it got a verdict meanwhile.
+        if store_queue(context.queue).pending(change) or rows.is_given(context, change):
             return None
         raise
 
@@ -105,6 +105,6 @@ def _time_is_up(
             "it stays in the queue until `patchq watch` or `patchq run` runs; "
             f"`patchq wait {id}` waits on",
         )
-    pending = rows.pending(context, id)
+    pending = store_queue(context.queue).pending(id)
     where = f"it is {pending.summary()}" if pending else "see `patchq status`"
     return TimeIsUp(f"{state} after {why}", f"{where}; `patchq wait {id}` waits on")

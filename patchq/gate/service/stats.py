@@ -1,4 +1,4 @@
-"""Counts of batches, and their file for Prometheus' node exporter.
+"""Counts of batches, tables of them, and their file for Prometheus' node exporter.
 
 The exporter reads it by `--collector.textfile.directory`.
 
@@ -15,12 +15,14 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from patchq.core.model.values import State
 from patchq.gate.git import files
+from patchq.gate.queue.events import Event
 from patchq.gate.report.schema import VERDICTS, WAITING, Report
 
 _LOG = logging.getLogger("patchq")
@@ -31,6 +33,21 @@ Key = tuple[str, str, str, str, str]
 Counts = defaultdict[Key, float]
 Sums = Mapping[str, Mapping[str, float]]  # what is counted -> the value -> its sum
 PLACES = {"agent": 1, "model": 2, "format": 3}  # where a key has what sums can be had for
+
+# The kinds of sums, and their keys in a row.
+KINDS = {
+    "verdict": "verdicts",
+    "decision": "decisions",
+    "match": "matches",
+    "edit": "edits",
+    "reason": "refusals",
+    "flaky": "flaky",
+}
+DAY = "day"
+BY = (*PLACES, DAY)
+# Counted for each format; the others are counted for whole responses.
+_OF_EDITS = ("match", "edit")
+_MOST_DAYS = 60
 
 
 def verdict(report: Report) -> State:
@@ -76,6 +93,49 @@ def sums(counts: Mapping[Key, float], by: str | None = None) -> dict[str, Sums]:
         kinds = found.setdefault(key[PLACES[by]] if by else "", defaultdict(Counter))
         kinds[key[0]][key[4]] += number  # type: ignore[assignment]
     return dict(found)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def table(counts: Mapping[Key, float], by: str | None) -> list[dict[str, Any]]:
+    """Return one row per agent, model or format, the busiest first.
+
+    If `by` is None, there is one row for all.
+    """
+    counted = [kind for kind in KINDS if by != "format" or kind in _OF_EDITS]
+    rows = []
+    for name, kinds in sums(counts, by).items():
+        if any(kind in kinds for kind in counted):
+            own = {kind: kinds.get(kind, {}) if kind in counted else {} for kind in KINDS}
+            rows.append(
+                {
+                    "name": name or None,
+                    "responses": sum(own["verdict"].values()),
+                    **{KINDS[kind]: dict(sorted(own[kind].items())) for kind in KINDS},
+                }
+            )
+    return sorted(rows, key=lambda row: (-row["responses"], -edits(row), row["name"] or ""))
+
+
+def edits(row: Mapping[str, Any]) -> int:
+    """Return the number of edits that a row counts."""
+    return int(sum(row["edits"].values()))
+
+
+def days(events: Iterable[Event]) -> list[dict[str, Any]]:
+    """Return the number of events of each kind per day (UTC).
+
+    Only the last days that had any are listed.
+    """
+    found: dict[str, Counter[str]] = {}
+    for event in events:
+        found.setdefault(event["at"]["iso"][:10], Counter())[event["kind"]] += 1
+    last = sorted(found.items())[-_MOST_DAYS:]
+    return [{"day": day, "events": dict(sorted(kinds.items()))} for day, kinds in last]
+
+
+# ---------------------------------------------------------------- for Prometheus
 
 
 # The queue as it is now; times are seconds since the epoch.
