@@ -389,18 +389,13 @@ class Notifier:
         self._lock = Lock()
         self._due: dict[Key, Report] = {}  # of each run that waits
 
-    def tell(self, steps: Steps, report: Report) -> None:
+    def tell(self, steps: Steps, report: Report, before: Report | None) -> None:
+        """Schedule the hooks that hear of a verdict, or of its change since `before`."""
+        kind = kind_of(report, before)
+        is_new = before is None or kind_of(before) != kind
+        moved = before and (before.state, before.commit) != (report.state, report.commit)
         for step in steps.following:
-            if kind_of(report) in step.hears:
-                self._soon(step, report, kind_of(report))
-
-    def follow(self, steps: Steps, before: Report | None, report: Report) -> None:
-        """Schedule the hooks that hear of a report's change, or keep in step."""
-        kind, last = kind_of(report, before), before and (before.state, before.commit)
-        changed = before is None or kind_of(before) != kind
-        for step in steps.following:
-            moved = step.in_step and last != (report.state, report.commit)
-            if moved or (changed and not step.in_step and kind in step.hears):
+            if (is_new and kind in step.hears) or (moved and step.in_step):
                 self._soon(step, report, kind)
 
     def _soon(self, step: Step, report: Report, kind: EventKind | None) -> None:

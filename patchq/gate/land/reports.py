@@ -62,7 +62,7 @@ def locked(session: Session, wait: float = WAIT_SECONDS) -> Iterator[None]:
 def put(session: Session, updated: Report) -> Report:
     before = session.queue.load(updated.id) if session.hooks.following else None
     session.queue.rewrite(updated)
-    session.follow(before, updated)
+    session.tell(updated, before)
     return updated
 
 

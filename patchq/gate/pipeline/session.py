@@ -169,13 +169,9 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
         """Show others what is done with a batch, as long as the block runs."""
         return self.lock.at(batch, stage, hook) if self.lock else nullcontext()
 
-    def tell(self, report: Report) -> None:
+    def tell(self, report: Report, before: Report | None = None) -> None:
         if self.hooks.following:
-            self.notifier().tell(self.hooks, report)
-
-    def follow(self, before: Report | None, report: Report) -> None:
-        if self.hooks.following:
-            self.notifier().follow(self.hooks, before, report)
+            self.notifier().tell(self.hooks, report, before)
 
     def close(self) -> None:
         """Wait for the notified hooks, and let go of the repository."""
