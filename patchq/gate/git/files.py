@@ -22,6 +22,7 @@ import os
 import random
 import re
 import secrets
+import shutil
 import signal
 import stat
 import time
@@ -389,8 +390,13 @@ class LockFile:
             self.lock = None
 
     def free(self) -> None:
+        """Remove the files with what is beside them; what cannot be goes at the next start."""
+        shutil.rmtree(self.beside(".d"), ignore_errors=True)
+        for suffix in (".new", ".new.lock"):
+            self.beside(suffix).unlink(missing_ok=True)
         self.unlock()
-        self.own.unlink(missing_ok=True)
+        if not self.beside(".d").exists():
+            self.own.unlink(missing_ok=True)
         os.close(self.fd)
 
 

@@ -31,7 +31,7 @@ _TRIES = 100  # a `git gc` beside removes directories that are empty for a momen
 def clean(objects: Path) -> None:
     for own in leftovers(objects, _SUFFIX):
         own.find((objects / "pack").glob("*.keep"))
-        _drop(own)
+        own.free()
 
 
 def write_loose(
@@ -85,7 +85,7 @@ class ObjectBuffer:
     def let_go(self) -> None:
         """Keep nothing from `git repack` any more: refs have what shall stay."""
         while self._kept:
-            _drop(self._kept.pop())
+            self._kept.pop().free()
 
     def _write(self, objects: Path, scratch: Path) -> list[str]:
         """Write the objects below `scratch`, and return the files in publishing order.
@@ -188,13 +188,3 @@ def _publish(file: Path, place: Path) -> None:
         except FileNotFoundError:
             if not left:
                 raise
-
-
-def _drop(own: LockFile) -> None:
-    scratch = own.beside(".d")
-    shutil.rmtree(scratch, ignore_errors=True)
-    if scratch.exists():
-        own.unlock()
-        os.close(own.fd)  # the own file stays: by it the next start finds the directory
-    else:
-        own.free()

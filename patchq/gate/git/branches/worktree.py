@@ -213,7 +213,7 @@ class Follow:
         if self._torn:
             os.close(self._lock.fd)
         else:
-            _remove(self._lock)
+            self._lock.free()
 
 
 def _way_back(checkout: Checkout, changes: Changes) -> Mapping[Path, int]:
@@ -300,7 +300,7 @@ def recover(repo: Repository, *, wait: float = _RECOVER_SECONDS) -> list[Path]:
                 os.close(lock.fd)  # the own file stays, for the next one who tries
                 raise
             concerned += [workdir] if workdir else []
-            _remove(lock)
+            lock.free()
     return concerned
 
 
@@ -440,9 +440,3 @@ def _copy_index(gitdir: Path, copy: Path) -> None:
             os.link(os.path.realpath(gitdir / "index"), copy)
         except OSError:  # as of another user's, in a shared repository
             shutil.copy2(gitdir / "index", copy)
-
-
-def _remove(lock: files.LockFile) -> None:
-    for suffix in (".new", ".new.lock"):
-        lock.beside(suffix).unlink(missing_ok=True)
-    lock.free()
