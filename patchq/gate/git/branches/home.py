@@ -1,9 +1,8 @@
 """The home branch: the one whose tip has the rules of the gate, as the repository records it.
 
 Only the `config` file of the common git directory counts.  Git's merged view has more (a linked
-work tree's `config.worktree`, the user's own file, whatever an `include` names), and libgit2
-follows an include even where it reads one file: who can write one of these must not choose whose
-rules count.
+work tree's `config.worktree`, the user's own file, whatever an `include` names): who can write one
+of these must not choose whose rules count.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pygit2
 from msgspec import Struct
 
 from patchq.gate.errors import RepositoryFault, UsageError
 from patchq.gate.git import records
-from patchq.gate.git.command import Git, misconfigured
+from patchq.gate.git.command import Git
 from patchq.gate.git.refs import head_target, is_ref_name, ref_value
 from patchq.gate.git.repository import Repository
 
@@ -48,29 +46,22 @@ class HomeGone(UsageError):
 
 
 def recorded(commondir: Path) -> Home | None:
-    branch = _setting(commondir / "config", _TARGET)
-    if branch is None:
-        return None
-    home = Home(branch, _setting(commondir / "config", _REMOTE) or None)
-    if not is_ref_name(home.ref):
-        raise UsageError(f"{_TARGET} in git's configuration is no branch: {branch!r}", _ANOTHER)
-    return home
-
-
-def _setting(file: Path, key: str) -> str | None:
-    try:
-        if b"include" not in file.read_bytes().lower():
-            config = pygit2.Config(os.fspath(file))
-            return str(config[key]) if key in config else None
-    except FileNotFoundError:
-        return None
-    except pygit2.GitError as error:
-        raise misconfigured(error) from None
-    words = ("config", "--file", os.fspath(file), "--no-includes", "--get", key)
-    done = Git(directory=file.parent).run(*words)
+    """Return the recorded home branch, or None."""
+    file = commondir / "config"
+    words = ("config", "--file", os.fspath(file), "--no-includes", "-z", "--get-regexp")
+    done = Git(directory=commondir).run(*words, rf"^{_TARGET}$|^{_REMOTE}$")
     if done.code not in (0, 1):
         raise RepositoryFault(f"cannot read {file}: {done.complaint}")
-    return done.text or None
+    lines = (line.partition("\n") for line in done.text.split("\0"))
+    found = {key: value for key, _, value in lines}
+    if _TARGET not in found:
+        return None
+    home = Home(found[_TARGET], found.get(_REMOTE) or None)
+    if not is_ref_name(home.ref):
+        raise UsageError(
+            f"{_TARGET} in git's configuration is no branch: {home.branch!r}", _ANOTHER
+        )
+    return home
 
 
 def record(repo: Repository, home: Home) -> None:
