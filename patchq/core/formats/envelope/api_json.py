@@ -55,6 +55,7 @@ class ToolCall(Struct, frozen=True):
     arguments: Node
     at: tuple[int, int]
     id: str | None = None
+    cwd: str | None = None  # the directory that its relative paths are below
     certain: bool = True  # false if a stream that has results has none for this call
 
 

@@ -15,7 +15,7 @@ holds a call.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -165,8 +165,8 @@ class _Stream:
         if kind not in _CALLED:
             raise _unreadable(event, f"a hook's object of the kind {kind!r} tells no call")
         at = event.line, event.last
-        arguments = _below(given, event.text("cwd"))
-        self._call(ToolCall(name, arguments, at, event.text("tool_use_id")), event)
+        id, cwd = event.text("tool_use_id"), event.text("cwd")
+        self._call(ToolCall(name, given, at, id, cwd=cwd), event)
 
     def _message(self, message: Node, *, of_another: bool) -> None:
         """Take in a message, which may come in pieces, and again with the next.
@@ -177,7 +177,7 @@ class _Stream:
         self.cut = cut_of(message.get("stop_reason")) or self.cut
         for part in parts_of_message(message):
             if not isinstance(part, ApiText):
-                self._call(replace(part, arguments=_below(part.arguments, self.cwd)), message)
+                self._call(replace(part, cwd=self.cwd), message)
             elif not of_another:
                 text = message.text("id") or "", part.text
                 if not (text[0] and text in self.texts):
@@ -245,10 +245,6 @@ def _unreadable(node: Node, message: str, hint: str = WHOLE) -> UnreadableEdit:
     return UnreadableEdit(node.line - 1, message, hint)
 
 
-def _plain(key: str) -> str:
-    return re.sub("[^a-z]", "", key.lower())
-
-
 def _holds_call(node: Node) -> bool:
     if isinstance(node.value, list):
         return any(map(_holds_call, node.value))
@@ -258,43 +254,3 @@ def _holds_call(node: Node) -> bool:
     if any(arguments is not None and isinstance(arguments.value, dict) for arguments in given):
         return True
     return call_in(node) is not None or any(map(_holds_call, node.value.values()))
-
-
-# ---------------------------------------------------------------- where its paths stand
-
-_PATHS = frozenset(
-    {"path", "filepath", "file", "filename", "targetfile", "relativepath", "notebookpath"}
-)
-_HEADER = re.compile(r"^(\*\*\* (?:(?:Add|Update|Delete) File|Move to): )(.+)$", re.MULTILINE)
-_WHOLE = re.compile(r"[/~\\]|[A-Za-z]:")
-
-
-def _below(arguments: Node, cwd: str | None) -> Node:
-    """Return the arguments with their relative paths below the agent's directory."""
-    if not cwd or not isinstance(arguments.value, dict):
-        return arguments
-    members: Mapping[str, Node] = arguments.value
-    return replace(arguments, value={key: _member(key, m, cwd) for key, m in members.items()})
-
-
-def _member(key: str, node: Node, cwd: str) -> Node:
-    if isinstance(node.value, list):
-        return replace(
-            node,
-            value=[
-                _below(item, cwd) if isinstance(item.value, dict) else _member("", item, cwd)
-                for item in node.value
-            ],
-        )
-    if not isinstance(node.value, str):
-        return node
-    if _plain(key) in _PATHS:
-        return replace(node, value=_whole(node.value.strip(), cwd))
-    if "*** " not in node.value:
-        return node
-    return replace(node, value=_HEADER.sub(lambda m: m[1] + _whole(m[2], cwd), node.value))
-
-
-def _whole(path: str, cwd: str) -> str:
-    relative = path and not _WHOLE.match(path)
-    return f"{cwd.rstrip('/')}/{path.removeprefix('./')}" if relative else path

@@ -62,7 +62,7 @@ from patchq.core.formats.json.shapes import (
     needed,
 )
 from patchq.core.formats.marks.fences import line_above, next_line
-from patchq.core.formats.marks.paths import is_path, path_of_info
+from patchq.core.formats.marks.paths import KnownPaths, is_path, path_of_info
 from patchq.core.model.ops import CONTEXTUAL, INDEXED, Create, Write
 from patchq.core.model.values import Edit
 from patchq.core.text.jsonish import JsonError, Node
@@ -122,7 +122,8 @@ def read_call(doc: Document, call: ToolCall) -> Piece | None:
     None if the call is no edit.  Raises `UnreadableEdit`.
     """
     reader = _JsonReader(alone=False)
-    reader.call(call, JsonPlace(1, call.at, doc.known, doc.default_path))
+    known = KnownPaths.of(doc.known, call.cwd)
+    reader.call(call, JsonPlace(1, call.at, known, doc.default_path))
     return reader.piece(None, call.at[1])
 
 

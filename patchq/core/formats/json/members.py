@@ -184,9 +184,9 @@ class Members(dict[str, Node]):
 
         `default` is the path given further out.
         """
-        stated = self.text(*PATH), default, self.place.default_path
-        written = next((path for path in stated if path is not None), None)
-        path = written and _undressed(written, self.place.known)
+        path, written = default or self.place.default_path, self.text(*PATH)
+        if written is not None:
+            path = _undressed(written, self.place.known)
         if not path:
             raise self.error(
                 "expected the path of the file that is edited",
@@ -300,7 +300,7 @@ def _undressed(written: str, known: KnownPaths) -> str | None:
     path = written
     if not known(path) and path == path.strip():
         plain = undress(path)[0]
-        if known(known.meant(plain)) or (path[:1] in "`*\"'" and is_path(plain, known)):
+        if known.has(known.meant(plain)) or (path[:1] in "`*\"'" and is_path(plain, known)):
             path = plain
         path = known.meant(path)
     return path if path and not path.endswith("/") and "\n" not in path else None

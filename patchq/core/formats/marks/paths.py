@@ -53,6 +53,7 @@ PREFIXES = ("a/", "b/")  # what a diff puts before the paths of its two sides
 # Those of Windows, and none by which Markdown escapes a lone `_`.
 _BACKSLASHES = re.compile(r"\\+(?!_(?!_))")
 _DRIVE = re.compile(r"[A-Za-z]:")
+_WHOLE = re.compile(rf"[/~\\]|{_DRIVE.pattern}")  # how a path begins that is below no directory
 _BETWEEN_WORDS = re.compile(r"[\s`*\"'()\[\]{}<>|,;]+")
 
 
@@ -78,17 +79,18 @@ class KnownPaths:
     base: BasePaths
     made: set[str] = field(default_factory=set)  # paths that edits make
     lost: set[str] = field(default_factory=set)  # prefixes taken off paths that the base has
+    cwd: str | None = None  # the directory that relative paths are below, if it is not the root
     _on_lines: dict[tuple[str, int], str | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, known: Known) -> KnownPaths:
+    def of(cls, known: Known, cwd: str | None = None) -> KnownPaths:
         """Return the known paths for a further text of a response."""
         if isinstance(known, KnownPaths):
-            return cls(known.base, set(known.made), known.lost)
+            return cls(known.base, set(known.made), known.lost, cwd or known.cwd)
         return cls(known if isinstance(known, BasePaths) else BasePaths(known))
 
     def __call__(self, path: str) -> bool:
-        return self._has(self.spelled(path))
+        return self.has(self.spelled(path))
 
     def meant(self, path: str) -> str:
         """Return the path as git has it.
@@ -96,10 +98,10 @@ class KnownPaths:
         A path that names nothing stays as it is, but for `./`.
         """
         path = self.spelled(path)
-        if ":" in path and not self._has(path):
+        if ":" in path and not self.has(path):
             plain = _AT_LINE.sub("", path)
-            path = plain if self._has(plain) else path
-        if path[:2] in PREFIXES and not self._has(path) and self._has(path[2:]):
+            path = plain if self.has(plain) else path
+        if path[:2] in PREFIXES and not self.has(path) and self.has(path[2:]):
             self.lost.add(path[:2])
             return path[2:]
         return path
@@ -113,7 +115,8 @@ class KnownPaths:
             self._on_lines[key] = text if is_path(text, self) else None
         return self._on_lines[key]
 
-    def _has(self, path: str) -> bool:
+    def has(self, path: str) -> bool:
+        """Return whether the base or an earlier edit has a path, as git spells it."""
         return path in self.made or self.base.has(path)
 
     def spelled(self, path: str) -> str:
@@ -121,6 +124,8 @@ class KnownPaths:
 
         An absolute path below the repository becomes relative.  A diff's prefix stays.
         """
+        if self.cwd and path and not _WHOLE.match(path):
+            path = f"{self.cwd.rstrip('/')}/{path.removeprefix('./')}"
         if "\\" not in path and path[:1] not in (".", "/"):
             return path
         path = undotted(path)
@@ -133,7 +138,7 @@ class KnownPaths:
     def _has_backslash(self, path: str) -> bool:
         end = path.find("/", path.index("\\"))
         part = path if end < 0 else path[:end]
-        return self._has(path) or self.base.has(part) or self.base.has_directory(part)
+        return self.has(path) or self.base.has(part) or self.base.has_directory(part)
 
 
 def is_path(token: str, known: Known) -> bool:
