@@ -15,6 +15,8 @@ FILES = {"src/a.py", "src/b.py"}
 ROOT = "/repo"
 EDIT = {"file_path": "/repo/src/a.py", "old_string": "x = 1\n", "new_string": "x = 2\n"}
 OTHER = {**EDIT, "file_path": "src/b.py"}
+EDITED = {"old_string": "x = 1\n", "new_string": "x = 2\n"}
+PATCH = "*** Begin Patch\n*** Update File: src/b.py\n@@\n-x\n+y\n*** End Patch\n"
 INIT = {
     "type": "system", "subtype": "init", "cwd": ROOT, "session_id": "s", "model": "m",
     "tools": ["Bash", "Edit"], "permissionMode": "default", "uuid": "u0",
@@ -118,6 +120,11 @@ DONE: dict[str, tuple[str, tuple[Any, ...]]] = {
     "the end alone": ("a", ({**END, "result": BLOCK},)),
     "a further turn": ("a", (INIT, *MADE, {**END, "subtype": "error_max_turns"},
                              *turn(said(text("Go on."))))),
+    "below its directory": ("abb", (
+        {**INIT, "cwd": "/repo/src"}, said(use("t1", **{**EDIT, "file_path": "a.py"})),
+        result("t1"), said(use("t2", "MultiEdit", file_path="./b.py", edits=[EDITED])),
+        result("t2"), said(use("t3", "apply_patch", input=PATCH.replace("src/", ""))),
+        result("t3"), END)),
     "late": ("a", ({"type": "rate_limit_event"}, *turn(*MADE))),
     "another agent": ("a", turn(AGENT, *inner(user([text("Fix")]), *MADE),
                                 result("agent", says=[text("Done.")]))),
@@ -148,8 +155,7 @@ DONE: dict[str, tuple[str, tuple[Any, ...]]] = {
     "an error, told as text": ("a", turn(said(use("t1")), {**result("t1", error=True),
                                                            "tool_use_result": "Error: x"}, *AGAIN)),
     "before and after": ("a", (hook(), hook(kind="PostToolUse"))),
-    "hook of a patch": ("b", (hook("apply_patch", command="*** Begin Patch\n"
-                                   "*** Update File: src/b.py\n@@\n-x\n+y\n*** End Patch\n"),)),
+    "hook of a patch": ("b", (hook("apply_patch", command=PATCH),)),
     "hook of a new file": ("c", (hook("Write", file_path="/repo/src/c.py", content="x\n"),)),
 }  # fmt: skip
 

@@ -116,7 +116,7 @@ class KnownPaths:
         return self._on_lines[key]
 
     def has(self, path: str) -> bool:
-        """Return whether the base or an earlier edit has a path, as git spells it."""
+        """Return whether the base or an earlier edit has the path."""
         return path in self.made or self.base.has(path)
 
     def spelled(self, path: str) -> str:
