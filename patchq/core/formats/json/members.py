@@ -302,7 +302,7 @@ def _undressed(written: str, known: KnownPaths) -> str | None:
         plain = undress(path)[0]
         if known.has(known.meant(plain)) or (path[:1] in "`*\"'" and is_path(plain, known)):
             path = plain
-        path = known.meant(path)
+    path = known.meant(path)
     return path if path and not path.endswith("/") and "\n" not in path else None
 
 
