@@ -68,7 +68,7 @@ class StoreQueue(QueueEngine):
 
     # Who works.
 
-    @spool.disk_faults
+    @spool.disk_faults()
     def acquire(self) -> None:
         """Take the lock; `UsageError` for a queue that cannot work where it is."""
         if len({os.lstat(self.root / name).st_dev for name in spool.PUBLIC}) > 1:
@@ -95,7 +95,7 @@ class StoreQueue(QueueEngine):
 
     # What comes.
 
-    @spool.disk_faults
+    @spool.disk_faults()
     def claim(self, limit: int) -> list[Claim]:
         scanned, self._scanned = self._scanned, False
         claims = list(islice(self._moved(), limit))
@@ -121,15 +121,12 @@ class StoreQueue(QueueEngine):
             read = inbox.snapshot(folder, place, self._limit, 0o600 | active.grant)
         return inbox.claim_of(token, name, *read)
 
-    @spool.disk_faults
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
         try:
             return self.inbox.submit(data, name, flush=flush)
         except OSError as error:
-            fault = spool.fault(error)
-            cure = (fault.hint or "").partition(", then")[0]
-            fault.hint = f"{cure}, then hand the response in again: it was not taken"
-            raise fault from error
+            again = "hand the response in again: it was not taken"
+            raise spool.fault(error, again) from error
 
     def leave(self, claim: Claim) -> None:
         """Leave a claim to whoever holds the queue's lock, and recovers it."""
@@ -185,7 +182,7 @@ class StoreQueue(QueueEngine):
             id=storable(place.removesuffix(spool.PAGE).removesuffix(spool.REPORT)),
         )
 
-    @spool.disk_faults
+    @spool.disk_faults()
     def pending(self, id: str) -> inbox.Pending | None:
         """Return the response without a verdict that has the id, or would get it."""
         for _ in range(2):  # it may go from one place to the next meanwhile
@@ -198,7 +195,7 @@ class StoreQueue(QueueEngine):
 
     # What a crash left.
 
-    @spool.disk_faults
+    @spool.disk_faults()
     def recover(self) -> list[Claim]:
         self._show_again()
         if not self._scanned:
@@ -221,7 +218,7 @@ class StoreQueue(QueueEngine):
                     self.outbox.active.remove(place)
         self._scanned = True
 
-    @spool.disk_faults
+    @spool.disk_faults()
     def open(self) -> int:
         if not self._session:
             number = self.store.value(
@@ -310,7 +307,7 @@ class StoreQueue(QueueEngine):
 
     # A store that was lost.
 
-    @spool.disk_faults
+    @spool.disk_faults()
     def rebuild(self) -> None:
         """Enter the batches of done/ and rejected/ in a store that knows of nothing."""
         empty = "select 1 where not exists (select 1 from responses)"
@@ -330,7 +327,7 @@ class StoreQueue(QueueEngine):
                 self._enter(claim)
                 self.publish(claim, report, ended)
 
-    @spool.disk_faults
+    @spool.disk_faults()
     def sync(self, *places: Path) -> None:
         written, self._written = self._written, []  # what is written from now on is not flushed
         files.barrier(*places, self.root)

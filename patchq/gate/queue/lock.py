@@ -111,7 +111,7 @@ class Lock:
         self._size = len(data)
 
 
-@disk_faults
+@disk_faults()
 def lock_owner(root: Path) -> Owner | None:
     """Return the process that empties the inbox of the queue under `root`; create nothing."""
     path = root / "lock"

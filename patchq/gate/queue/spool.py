@@ -17,14 +17,13 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import wraps
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 
@@ -32,9 +31,6 @@ from patchq.core.model.names import MAX_ID_BYTES, response_name
 from patchq.gate.errors import DiskFault, UsageError
 from patchq.gate.git import files
 from patchq.gate.report.schema import Report
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 REPORT = ".report.json"
 PAGE = ".report.md"
@@ -50,28 +46,24 @@ _OWN, _NUMBERS = token_hex(8), count()
 _TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)\..+", re.DOTALL)
 
 
-def disk_faults(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function to raise an unexpected OSError as its fault."""
-
-    @wraps(function)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return function(*args, **kwargs)
-        except OSError as error:
-            raise fault(error) from error
-
-    return guarded
+@contextmanager
+def disk_faults() -> Iterator[None]:
+    """Raise an unexpected OSError of a block or function as its fault."""
+    try:
+        yield
+    except OSError as error:
+        raise fault(error) from error
 
 
-def fault(error: OSError) -> DiskFault:
-    """Return the fault of a file system that refuses to work."""
+def fault(error: OSError, then: str = "start again; no response was lost") -> DiskFault:
+    """Return the fault of a file system that refuses to work; what to do `then` ends its cure."""
     where = f"{os.fsdecode(error.filename)!r}: " if isinstance(error.filename, str | bytes) else ""
     name = errno.errorcode.get(error.errno or 0, "unknown")
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     cure = "make room on" if full else "see what is there, and its permissions, in"
     return DiskFault(
         f"the queue cannot be read or written: {where}{error.strerror} ({name})",
-        f"{cure} the queue directory, then start again; no response was lost",
+        f"{cure} the queue directory, then {then}",
     )
 
 
@@ -172,7 +164,7 @@ def file_system(path: Path) -> str:
     return ""
 
 
-@disk_faults
+@disk_faults()
 def create(root: Path, readers: int | None = None, sharers: int | None = None) -> None:
     """Make the queue's directories, if they are missing.
 
