@@ -102,7 +102,7 @@ def decide_each(args: Namespace, ids: list[str], one: Callable[[str], int]) -> i
     return worst
 
 
-def _decide_each(
+def _carry_out_each(
     args: Namespace, gate: Gate, ids: list[str], errand: Callable[[str], Errand]
 ) -> int:
     return decide_each(
@@ -178,7 +178,7 @@ def accept(args: Namespace) -> int:
     gate = output.gate(args)
     ids = chosen(args, gate)
     if args.undo:
-        return _decide_each(args, gate, ids, TakeBack)
+        return _carry_out_each(args, gate, ids, TakeBack)
     leaves = args.no_wait or args.timeout is not None
     trains = {train[-1]: train for train in gate.by_target(ids)}
 
@@ -292,7 +292,7 @@ def _beside(decided: Decided) -> Iterator[str]:
 
 def discard(args: Namespace) -> int:
     gate = output.gate(args)
-    return _decide_each(args, gate, chosen(args, gate), lambda id: Discard(id, args.message))
+    return _carry_out_each(args, gate, chosen(args, gate), lambda id: Discard(id, args.message))
 
 
 # ---------------------------------------------------------------- retry
