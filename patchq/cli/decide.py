@@ -340,7 +340,7 @@ def send_back(args: Namespace) -> int:
         report = gate.decide(SendBack(id, (*comments, *there))).report
         count = len(report.review.comments) if report.review else 0
         to = f"  to {report.agent}" if report.agent else ""
-        text = f"sent back  {id}{to}  {count} comment{'' if count == 1 else 's'}"
+        text = f"sent back  {id}{to}  {words.count(count, 'comment')}"
         return output.done(args, report, text)
 
     return decide_each(args, ids, send)

@@ -345,7 +345,7 @@ def _ahead_lines(found: Mapping[str, Any]) -> Iterator[Line]:
     for work in found["works"]:
         where = " ".join(filter(None, (work["worktree"], work["branch"] and f"({work['branch']})")))
         clear = "" if work["overlaps"] else ", nothing overlaps"
-        files = f"{work['files']} file{'' if work['files'] == 1 else 's'}"
+        files = words.count(work["files"], "file")
         yield plain(visible(f"ahead    {where}  {files}{clear}"))
         for one in work["overlaps"]:
             other = one["with"]

@@ -160,24 +160,21 @@ def _notice_lost(args: Namespace, lost: bool, more: str = "") -> None:
 
 def stats(args: Namespace) -> int:
     rows = output.gate(args).stats(args.by)
-    lines = _day_lines(rows) if args.by == DAY else _sum_lines(rows, args.by)
-    return output.emit(args, {"by": args.by, "rows": rows}, *lines)
+    lines = list(_day_lines(rows) if args.by == DAY else _sum_lines(rows, args.by))
+    answer = {"by": args.by, "rows": rows}
+    return output.emit(args, answer, *(lines or ["nothing was decided here yet"]))
 
 
 def _day_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         yield f"{row['day']}  " + ", ".join(f"{kind} {n}" for kind, n in row["events"].items())
-    if not rows:
-        yield "nothing happened here yet"
 
 
 def _sum_lines(rows: list[dict[str, Any]], by: str | None) -> Iterator[str]:
-    if not rows:
-        yield "nothing was decided here yet"
     for row in rows:
         name = f"{by} {visible(clip(row['name'] or 'unknown', 60))}: " if by else ""
-        responses = f"{row['responses']} responses, " if by != "format" else ""
-        yield f"{name}{responses}{edits(row)} edits"
+        responses = f"{words.count(row['responses'], 'response')}, " if by != "format" else ""
+        yield f"{name}{responses}{words.count(edits(row), 'edit')}"
         for kind in KINDS.values():
             if row[kind]:
                 sums = sorted(row[kind].items(), key=lambda item: (-item[1], item[0]))

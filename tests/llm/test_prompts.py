@@ -193,4 +193,4 @@ def test_stats(repo: Path) -> None:
     (row,) = patchq("--json", "stats", "--by", "format", cwd=repo).json()["rows"]
     assert (row["name"], row["matches"]) == ("search_replace", {"exact": 1, "indentation": 1})
     table = patchq("stats", "--by", "model", cwd=repo).out
-    assert "model m-1: 2 responses, 1 edits\n  verdicts    proposed 1, rejected 1\n" in table
+    assert "model m-1: 2 responses, 1 edit\n  verdicts    proposed 1, rejected 1\n" in table

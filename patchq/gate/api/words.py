@@ -55,6 +55,11 @@ def train(one: RunningTrain) -> str:
     return visible(f"train for {one.target}, run {one.run}: checks {what} by {by} for {since}")
 
 
+def count(number: int, name: str) -> str:
+    """Return a number of things, by the name of one."""
+    return f"{number} {name}{'' if number == 1 else 's'}"
+
+
 def clock(seconds: float) -> str:
     """Return minutes and seconds."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
