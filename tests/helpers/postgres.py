@@ -119,7 +119,8 @@ class Server:
         os.kill(self.pid, number)
         code_of(self.pid)
         until = time.monotonic() + 60
-        while subprocess.run(["pgrep", "-g", str(self.pid)], capture_output=True).returncode == 0:
+        there = ["pgrep", "-g", str(self.pid)]
+        while subprocess.run(there, capture_output=True, timeout=60).returncode == 0:
             assert time.monotonic() < until, "the server's processes do not end"
             time.sleep(0.02)
 

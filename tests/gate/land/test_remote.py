@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.helpers import forking
 from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.ending import until
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
@@ -180,3 +182,24 @@ def test_what_the_remote_refuses_is_told_in_its_words(
 def test_config_check_names_what_cannot_be(gate: Path, line: str, wrong: str) -> None:
     write_config(gate, f"version: 1\n{line}\n")
     assert wrong in patchq("config", "check", cwd=gate, code=2).err
+
+
+def test_a_daemon_goes_on_by_itself_after_a_push_in_doubt(gate: Path) -> None:
+    gone, log = hub(gate).with_name("gone.git"), gate.with_name("log")
+    hook = hub(gate) / "hooks/pre-receive"
+    hook.write_text(f"#!/bin/sh\nmv {hub(gate)} {gone}\nkill -9 $PPID\n")
+    hook.chmod(0o755)
+    daemon = forking.start("watch", cwd=gate, log=log)
+    try:
+        drop(gate / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
+        until(lambda: "it is unknown if" in log.read_text())
+        (gone / "hooks/pre-receive").unlink()
+        gone.rename(hub(gate))
+        until(lambda: (gate / ".patchq/done/x.report.json").exists())
+        assert daemon.poll() is None
+        daemon.terminate()
+        assert daemon.wait() == 0
+    finally:
+        forking.end([daemon])
+    assert states(gate, "x") == ["applied"]
+    assert there(gate) == "one\n2\nthree\n"

@@ -52,7 +52,10 @@ def message(
 
 def parsed_by_git(text: str) -> dict[str, list[str]]:
     done = subprocess.run(
-        ["git", "interpret-trailers", "--parse"], input=text.encode(), capture_output=True
+        ["git", "interpret-trailers", "--parse"],
+        input=text.encode(),
+        capture_output=True,
+        timeout=60,
     )
     found: dict[str, list[str]] = {}
     for line in done.stdout.decode().splitlines():

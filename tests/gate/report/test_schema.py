@@ -92,5 +92,7 @@ def test_reports_are_known_before_threads_read_them() -> None:
         "spool.report(b'{}')\nsys.setprofile(None)\n"
         "print('report' in learned, 'get_class_annotations' in learned)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
     assert done.stdout == "True False\n"
