@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
     from patchq.gate.hooks.warm import Objects
 
 
-def take(decision: Decision, hook: str, fixed: Fixed, session: Session) -> Decision:
+def _with_files(decision: Decision, hook: str, fixed: Fixed, session: Session) -> Decision:
     """Return the decision with the files as the hook left them.
 
     Its commit is made anew, and each of the files is named as an edit of the hook.  It is refused
@@ -74,7 +74,7 @@ def take(decision: Decision, hook: str, fixed: Fixed, session: Session) -> Decis
     )
 
 
-def say(decision: Decision, message: str, session: Session) -> Decision:
+def _with_message(decision: Decision, message: str, session: Session) -> Decision:
     """The decision with its commit made anew with another message; its trailers stay, whatever
     becomes of it."""
     repo = session.repo
@@ -193,9 +193,9 @@ class _Check(Struct, frozen=True):
                 ),
             )
         if verdict.fixed:
-            return take(decision, step.hook.id, verdict.fixed, self.session)
+            return _with_files(decision, step.hook.id, verdict.fixed, self.session)
         if verdict.message is not None and not self.unchanged:
-            return say(decision, verdict.message, self.session)
+            return _with_message(decision, verdict.message, self.session)
         return decision
 
 

@@ -20,7 +20,7 @@ from time import sleep, time
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.values import EditOutcome, Problem
+from patchq.core.model.values import EditOutcome, HookRun, Problem
 from patchq.gate.errors import Fault
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
@@ -381,6 +381,8 @@ class Train:
         """Move the target over the members; return False if a branch has moved."""
         session, who = self.session, self.session.identity()
         first, last = members[0].decision, members[-1].decision
+        # The target moves before the reports say so, and a crash in between would lose the runs.
+        reports.amend(session, {one.id: partial(_judged, one.decision.hooks) for one in members})
         flush(session)
         with reports.locked(session):
             if not all(map(self._is_as_before, members)):
@@ -416,6 +418,10 @@ class Train:
         if report.id in self.together:
             for id in set(self.together) - self.done.keys():
                 reports.unboard(self.session, id)
+
+
+def _judged(runs: Sequence[HookRun], report: Report) -> Report | None:
+    return document.fitted(replace(report, hooks=runs)) if runs else None
 
 
 def preview(session: Session, id: str, only: frozenset[str]) -> Decided:

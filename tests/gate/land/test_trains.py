@@ -205,6 +205,7 @@ def test_death_at_any_step_is_put_right(repo: Path) -> None:
         patchq("accept", *[id for id, state in states(at).items() if state == "proposed"], cwd=at,
                code=None)  # fmt: skip
         assert set(states(at).values()) == {"accepted"}, step
+        assert all(report(at / ".patchq", id)["hooks"] for id in IDS), step
         trailers = "--format=%(trailers:key=Patchq-Batch,valueonly,separator=)"
         assert sorted(git("log", trailers, cwd=at).split()) == IDS, step
         assert marks(at) == []
