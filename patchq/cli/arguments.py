@@ -60,11 +60,8 @@ def positive(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Return a positive number of seconds from an argument."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number <= 10**9:
+    number = float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]*)?|\.[0-9]+", text) else 0.0
+    if not number:
         raise ArgumentTypeError(f"expected seconds, more than 0, got {text!r}")
     return number
 

@@ -270,7 +270,7 @@ Run = tuple[str, str]
 
 
 @lru_cache(maxsize=128)
-def coloured(path: str, text: str) -> tuple[tuple[Run, ...], ...]:
+def coloured(path: str, text: str) -> Sequence[Sequence[Run]]:
     """Return the runs of each line; nothing for a long file, or one in no known language."""
     from pygments.lexers import get_lexer_for_filename
     from pygments.token import STANDARD_TYPES
@@ -282,17 +282,13 @@ def coloured(path: str, text: str) -> tuple[tuple[Run, ...], ...]:
         lexer = get_lexer_for_filename(path, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return ()
-    found: list[tuple[Run, ...]] = []
-    line: list[Run] = []
+    lines: list[list[Run]] = [[]]
     for token, value in lexer.get_tokens(text):
         name = next(filter(None, (STANDARD_TYPES.get(one) for one in reversed(token.split()))), "")
-        for number, code in enumerate(value.split("\n")):
-            if number:
-                found.append(tuple(line))
-                line = []
-            if code:
-                line.append((name, code))
-    return (*found, tuple(line))
+        first, *others = value.split("\n")
+        lines[-1].append((name, first))
+        lines += [[(name, code)] for code in others]
+    return lines
 
 
 def sides(change: FileChange) -> tuple[Sequence[Sequence[Run]], Sequence[Sequence[Run]]]:
