@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from patchq.core import formats
 from patchq.core.formats.registry import FORMATS
-from patchq.core.model.ops import Create, DeleteFile, Rename, Replace
 from patchq.core.model.values import Edit
 from tests.helpers.effort import effort
 from tests.helpers.reading import BLOCK, read, refused
@@ -220,19 +219,6 @@ def test_cut_responses_never_lose_a_begun_block() -> None:
         if text[:length].endswith(("\n`", "\n``")):
             complete = 0
         assert len(parsed.edits) == complete, text[:length]
-
-
-# ---------------------------------------------------------------- written and read again
-
-half = st.lists(any_line.map(lambda line: line.replace("\n", "")), max_size=8).map(
-    lambda lines: "".join(f"{line}\n" for line in lines)
-)
-ops = st.one_of(
-    st.builds(Replace, half.filter(str.strip), half),
-    st.builds(Create, half),
-    st.just(DeleteFile()),
-    st.builds(Rename, st.sampled_from(["src/c.py", "d.txt", "new/x.txt"])),
-)
 
 
 # ---------------------------------------------------------------- texts made to be slow

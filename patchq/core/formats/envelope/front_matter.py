@@ -21,7 +21,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.marks.fences import (
     BEGIN_PATCH,
     GIT,
@@ -375,7 +374,7 @@ def open_response(data: bytes) -> Envelope | tuple[Problem, ...]:
     if problem := _not_text(data):
         return (problem,)
     text, first_line, header = data.removeprefix(_BOM).decode(), 1, Header()
-    found = front_matter.split(text)
+    found = split(text)
     if isinstance(found, Problem):
         return (found,)
     if found is not None:
