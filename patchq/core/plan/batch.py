@@ -8,7 +8,7 @@ them it needs.  Nothing is written; all problems are found, not only the first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 from msgspec.structs import replace
 
@@ -70,16 +70,11 @@ def plan(
     it states may be believed.  Without `diagnosed` the reason of a miss is not sought.
     """
 
-    first: Order = "sequence" if all(edit.called for edit in edits) else "base"
-
-    def read(some: Sequence[Edit], order: Order) -> BatchReading:
+    def read(some: Sequence[Edit], order: Order, first: bool) -> BatchReading:
         # A refusal in the second order is not reported.
-        reported = diagnosed and order == first
-        return _Batch(some, tree, rules, order, reported, declared=declared).run()
+        return _Batch(some, tree, rules, order, diagnosed and first, declared=declared).run()
 
-    return guards.settled(
-        edits, lambda some: meant(some, lambda order: read(some, order)), rules.judged
-    )
+    return guards.settled(edits, lambda some: meant(some, partial(read, some)), rules.judged)
 
 
 class _Batch:

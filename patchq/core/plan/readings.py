@@ -48,30 +48,23 @@ class BatchReading(Struct, frozen=True):
     barred: bool = False
 
 
-def meant(edits: Sequence[Edit], read: Callable[[Order], BatchReading]) -> Plan:
-    """Return the plan of the intended reading, refused if none is certain."""
-    if all(edit.called for edit in edits):
-        return _called(read)
-    on_base = read("base")
-    if not on_base.meets:
-        return on_base.plan
-    in_sequence = read("sequence")
-    if in_sequence.plan.refused:
-        return on_base.plan
-    if on_base.plan.refused:
-        return in_sequence.plan
-    if on_base.plan.changes == in_sequence.plan.changes or not in_sequence.followed:
-        return on_base.plan
-    return _undecided(on_base.plan, in_sequence)
+def meant(edits: Sequence[Edit], read: Callable[[Order, bool], BatchReading]) -> Plan:
+    """Return the plan of the intended reading, refused if none is certain.
 
-
-def _called(read: Callable[[Order], BatchReading]) -> Plan:
-    """Return the plan of calls, in sequence if possible, else on the base."""
-    in_sequence = read("sequence")
-    if not in_sequence.meets or not in_sequence.plan.refused or in_sequence.barred:
-        return in_sequence.plan
-    on_base = read("base")
-    return in_sequence.plan if on_base.plan.refused else on_base.plan
+    `read` makes the reading in an order, and is told whether it is the first that is tried.
+    """
+    called = all(edit.called for edit in edits)
+    first = read("sequence" if called else "base", True)
+    if not first.meets or (called and (first.barred or not first.plan.refused)):
+        return first.plan
+    second = read("base" if called else "sequence", False)
+    if second.plan.refused:
+        return first.plan
+    if first.plan.refused:
+        return second.plan
+    if first.plan.changes == second.plan.changes or not second.followed:
+        return first.plan
+    return _undecided(first.plan, second)
 
 
 def _undecided(on_base: Plan, in_sequence: BatchReading) -> Plan:
