@@ -186,8 +186,8 @@ def accept(args: Namespace) -> int:
         progress = Progress(args)
         errand = Accept(
             tuple(trains[last]),
-            None if args.only is None else tuple(sorted(args.only)),
-            tuple(sorted(args.without or ())),
+            args.only,
+            args.without or frozenset(),
             stack=args.stack,
             fail_fast=args.fail_fast,
             wait=not leaves,

@@ -384,7 +384,7 @@ def log(args: Namespace) -> int:
             output.say(args, row.report)
     else:
         output.show(_log_lines(found.rows), crop=True)
-    if found.left_out:
+    if found.more:
         what = "older changes" if args.by is None else "others"
         output.notice(args, f"{what} are left out: see --limit, --all, and --since")
     return 0

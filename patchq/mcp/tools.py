@@ -227,7 +227,7 @@ class Tools:
             rows, left_out = seen.rows, sum(seen.left_out.values())
             if state not in (None, *WAITING):
                 found = gate.batches(where, limit)
-                rows, left_out = found.rows, abs(found.left_out)
+                rows, left_out = found.rows, int(found.more)
         answer = {
             "daemon": seen.daemon is not None,
             **{key: getattr(seen, key) for key in ("target", "mode", "inbox", "busy")},

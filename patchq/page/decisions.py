@@ -62,7 +62,7 @@ def problem(error: Fault, about: str = "") -> Problem:
 
 
 def _accept(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
-    only = tuple(sorted(_edits(form))) if "only" in form else None
+    only = _edits(form) if "only" in form else None
     # The commit that was looked at has those of its stack for its history.
     return gate.decide(Accept(tuple(seen), only, stack="stack" in form, seen={**seen}))
 

@@ -92,7 +92,7 @@ def history(gate: Gate, asked: Mapping[str, str]) -> Shown:
     page = int(asked["page"]) if asked.get("page", "").isdecimal() else 1
     page = min(max(page, 1), _MOST_PAGES)
     found = gate.batches(limit=_PER_PAGE, skip=(page - 1) * _PER_PAGE)
-    values = {"rows": found.rows, "page": page, "more": bool(found.left_out)}
+    values = {"rows": found.rows, "page": page, "more": found.more}
     return Shown("history.html", "History", values)
 
 

@@ -14,11 +14,10 @@ from patchq.gate.api import rows, submitting, waiting
 from patchq.gate.api.location import OpenedQueue
 from patchq.gate.api.rows import ALL, ChangeRow, Filter, Pending, Rows
 from patchq.gate.api.submitting import Change, Commits, Keys, Ticket
-from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records
 from patchq.gate.pipeline import depends, history
-from patchq.gate.pipeline.context import difference
+from patchq.gate.pipeline.context import GateRules, difference
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.events import Events
 from patchq.gate.queue.lock import Owner, lock_owner
@@ -85,19 +84,18 @@ class Gate(OpenedQueue):
         except Fault as fault:
             broken = Finding("repository.format", "fatal", fault.message, fault.hint)
             return [broken, *doctor.of_any_machine()]
-        config, target = Config(), ""
+        rules = GateRules()
         try:
             rules = location.rules()
         except UsageError as error:
             lines = error.message.splitlines()
             found = [Finding("config", "fatal", line, error.hint) for line in lines]
         else:
-            config, target = rules.config, rules.target
             found = [Finding("config", "ok", rules.name)]
             if other := difference(location.repo, rules):
                 found.append(Finding("config.worktree", "weaker" if other[1] else "ok", *other))
-        queue = location.home / config.queue.path
-        place = doctor.Place(location.repo, location.home, queue, config, target)
+        queue = location.home / rules.config.queue.path
+        place = doctor.Place(location.repo, location.home, queue, rules.config, rules.target)
         return [*found, *doctor.findings(place)]
 
     def stack(self, report: Report) -> tuple[str, ...]:

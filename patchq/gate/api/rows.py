@@ -151,10 +151,10 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
 
 
 class Rows(Struct, frozen=True, kw_only=True):
-    """A bounded list of changes; `left_out` is the number of others, -1 if not counted."""
+    """A bounded list of changes; `more` is true if there are others."""
 
     rows: list[ChangeRow]
-    left_out: int = 0
+    more: bool
 
 
 class Filter(Struct, frozen=True):
@@ -241,7 +241,7 @@ def collect(
             everyone = [with_risk(context, row) for row in everyone]
         rows = iter(where.ordered(everyone, where.by))
     shown = [with_sizes(context, row) for row in islice(rows, skip, limit and skip + limit)]
-    return Rows(rows=shown, left_out=-(next(rows, None) is not None))
+    return Rows(rows=shown, more=next(rows, None) is not None)
 
 
 def with_risk(context: RepoContext, row: ChangeRow) -> ChangeRow:

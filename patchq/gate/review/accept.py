@@ -72,8 +72,8 @@ class Accept(Struct, frozen=True, omit_defaults=True, tag_field="verb", tag="acc
     """
 
     ids: tuple[str, ...]
-    only: tuple[str, ...] | None = None
-    without: tuple[str, ...] = ()
+    only: frozenset[str] | None = None
+    without: frozenset[str] = frozenset()
     stack: bool = False
     seen: dict[str, str] = {}
     fail_fast: bool = False
@@ -165,8 +165,7 @@ class Accept(Struct, frozen=True, omit_defaults=True, tag_field="verb", tag="acc
             return Decided(report)
         if branch != report.commit:
             return Decided(report, (_only_whole(session, report),))
-        only = None if self.only is None else frozenset(self.only)
-        choice = select(choice_of(report), report.edits, only, frozenset(self.without))
+        choice = select(choice_of(report), report.edits, self.only, self.without)
         made = restack.with_edits(session, report, choice)
         if isinstance(made, tuple):
             return Decided(report, made)

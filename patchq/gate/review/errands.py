@@ -163,11 +163,6 @@ class Discuss(Struct, frozen=True, omit_defaults=True, tag_field="verb", tag="di
         return replace(review, comments=[made if one is of[0] else one for one in review.comments])
 
 
-def withdraw(session: Session, id: str) -> Report:
-    """Take the last request for changes back."""
-    return rewrite(session, id, _not_asked)
-
-
 def _not_asked(now: CommittedReport) -> ReviewEntry | None:
     """Return the review without the comments of the last request for changes."""
     review = now.review
@@ -328,7 +323,7 @@ class TakeBack(Struct, frozen=True, tag_field="verb", tag="take-back"):
         if report is not None and report.state == "discarded" and has_commit(report):
             return Decided(_propose_again(session, report))
         if report is not None and waits_for_its_agent(report):
-            return Decided(withdraw(session, self.id))
+            return Decided(rewrite(session, self.id, _not_asked))
         decide.proposal(session, self.id)
         updated = reports.unboard(session, self.id)
         if updated is None:
