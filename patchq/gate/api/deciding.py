@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from patchq.core.formats.envelope.front_matter import header_of
-from patchq.core.model.values import Source
+from patchq.core.model.values import EditOutcome, Source
 from patchq.gate.api.location import Options
 from patchq.gate.api.submitting import oversize
 from patchq.gate.errors import Busy, Unreachable, UsageError
