@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.gate.review.beside import tree
 from tests.helpers.command import block, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip
 
 LINES = "".join(f"line {number}\n" for number in range(1, 21))
 FILES = {
@@ -34,14 +35,6 @@ def land(repo: Path, id: str, text: str) -> str:
     patchq("apply", "-", cwd=repo, stdin=f"---\nid: {id}\nmessage: Change by {id}\n---\n{text}")
     assert report(repo / ".patchq", id)["state"] == "applied"
     return tip(repo)
-
-
-def tip(repo: Path, of: str = "main") -> str:
-    return git("rev-parse", of, cwd=repo)
-
-
-def tree(repo: Path, of: str = "main") -> str:
-    return git("rev-parse", f"{of}^{{tree}}", cwd=repo)
 
 
 DIFF_RENAME = """\
@@ -73,9 +66,9 @@ BATCHES = {
 
 @pytest.mark.parametrize("text", BATCHES.values(), ids=BATCHES)
 def test_what_a_batch_did_is_taken_back(repo: Path, text: str) -> None:
-    before, commit = tree(repo), land(repo, "x", text)
+    before, commit = tree(repo, "main"), land(repo, "x", text)
     done = patchq("revert", "x", cwd=repo)
-    assert tree(repo) == before
+    assert tree(repo, "main") == before
     assert tip(repo, "main^") == commit
     assert done.out.splitlines()[1].split()[:2] == ["reverted", "x"]
     message = git("log", "-1", "--format=%B", cwd=repo)
@@ -103,14 +96,14 @@ def test_what_was_changed_since_is_refused(repo: Path) -> None:
 
 def test_a_revert_is_reverted_once(repo: Path) -> None:
     land(repo, "x", BATCHES["an edit"])
-    after = tree(repo)
+    after = tree(repo, "main")
     patchq("revert", "x", cwd=repo)
     now = tip(repo)
     done = patchq("revert", "x", cwd=repo, code=2)
     assert "x has not landed: it is reverted" in done.err
     assert tip(repo) == now
     patchq("revert", "revert-x", cwd=repo)
-    assert tree(repo) == after
+    assert tree(repo, "main") == after
     assert git("log", "-1", "--format=%s", cwd=repo) == 'Revert "Revert "Change by x""'
     assert report(repo / ".patchq", "revert-x")["duplicate_of"] == "revert-revert-x"
 
@@ -122,21 +115,21 @@ BY_HAND = {"binary": b"\0\1\2", "latin-1": b"caf\xe9\n", "other line ends": b"on
 def test_what_no_diff_of_text_tells_comes_back(repo: Path, data: bytes) -> None:
     """It comes back at once, in review mode and where changes are confirmed as well."""
     commit_files(repo, {".patchq.yaml": "version: 1\nconfirm: true\n"})
-    before = tree(repo)
+    before = tree(repo, "main")
     patchq("apply", "-", cwd=repo, stdin="---\nid: x\n---\n" + BATCHES["an edit"])
     git("checkout", "-q", "patchq/x", cwd=repo)
     commit_files(repo, {"a.txt": data})
     git("checkout", "-q", "main", cwd=repo)
     patchq("accept", "x", cwd=repo)
-    assert tree(repo) != before
+    assert tree(repo, "main") != before
     patchq("revert", "x", cwd=repo)
-    assert tree(repo) == before
+    assert tree(repo, "main") == before
 
 
 def test_it_works_when_the_queue_is_lost(repo: Path) -> None:
-    before = tree(repo)
+    before = tree(repo, "main")
     land(repo, "x", BATCHES["an edit"])
     git("clean", "-qfdx", ".patchq", cwd=repo)
     patchq("revert", "x", cwd=repo)
-    assert tree(repo) == before
+    assert tree(repo, "main") == before
     assert patchq("--json", "status", "x", cwd=repo).json()["state"] == "reverted"
