@@ -25,6 +25,7 @@ MAX_BYTES = 256 * 1024
 _REQUEST_BYTES = 30 * 1024  # of a request for changes; the comments themselves are always in it
 _MOST_ROWS = 100
 _CUT = "\n… more is left out here\n"
+_AROUND_DIFF = 1024  # bytes of its heading, its fence and what tells of a cut
 _DECIDES = re.compile(r"\b(?:accept|discard|send-back|revert|git merge)\b")
 _PERSON_DECIDES = "Nothing to send: a person decides on it."
 # The lines that a problem shows would be those of an outdated or an unknown base.
@@ -316,8 +317,13 @@ def _how_to_answer(report: Report, comment: str, base: str | None, instructions:
 
 
 def _joined(parts: Sequence[str], diff: str) -> str:
-    shown = ["## Diff", fence(visible(diff, keep="\n\t"), "diff")] if diff else []
-    page = "\n\n".join([*parts, *shown]).rstrip("\n") + "\n"
+    page, text = "\n\n".join(parts).rstrip("\n") + "\n", visible(diff, keep="\n\t")
+    room = max(MAX_BYTES - len(page.encode()) - _AROUND_DIFF, 0)
+    kept = text.encode()[:room].decode(errors="ignore")
+    if kept != text:  # whole lines, so that the fence ends behind them
+        kept = kept[: kept.rfind("\n") + 1]
+    page += f"\n## Diff\n\n{fence(kept, 'diff')}\n" if kept else ""
+    page += "" if kept == text else _CUT
     data = page.encode()
     if len(data) <= MAX_BYTES:
         return page

@@ -68,3 +68,9 @@ def test_a_report_fits_into_256_kib_and_marks_what_is_cut(name: str) -> None:
     for said in (text, page):
         assert re.search(r"left out here|… and \d+ more", said)
     assert with_state(report, report.state, branch=report.branch) == report
+
+
+def test_a_page_is_cut_behind_the_fence_of_its_diff() -> None:
+    page = to_markdown(BIG["diff"])
+    assert MAX_BYTES - 2000 < len(page.encode()) <= MAX_BYTES
+    assert page.endswith("+line é\n```\n\n… more is left out here\n")
