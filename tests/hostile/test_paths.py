@@ -69,7 +69,7 @@ def _refused(repo: Path, mode: str, oid: str, paths: Sequence[str]) -> Iterator[
     done = subprocess.run(
         ["git", "update-index", "-z", "--index-info"],
         cwd=repo, input=entries.encode("utf-8", "surrogateescape"), capture_output=True,
-        check=False,
+        check=False, timeout=60,
     )  # fmt: skip
     (repo / ".git/index").unlink(missing_ok=True)
     if done.returncode == 0 and b"Ignoring path" not in done.stderr:

@@ -35,7 +35,7 @@ def commit(repo: Repository, files: int) -> str:
 
 
 def there(path: Path, oid: str) -> bool:
-    done = subprocess.run(["git", "cat-file", "-e", oid], cwd=path, capture_output=True)
+    done = subprocess.run(["git", "cat-file", "-e", oid], cwd=path, timeout=60)
     return done.returncode == 0
 
 

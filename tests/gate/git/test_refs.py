@@ -110,8 +110,7 @@ def test_packed_refs_are_read_as_git_reads_them(
     tag = git("rev-parse", "v1", cwd=path)
     lines = [f"create {name} {old}" for name in names]
     lines += [f"create refs/tags/t{n} {tag}" for n in range(200)]
-    words = ["git", "update-ref", "--stdin"]
-    subprocess.run(words, input="\n".join([*lines, ""]), text=True, cwd=path, check=True)
+    git("update-ref", "--stdin", cwd=path, stdin="\n".join([*lines, ""]))
     git("pack-refs", "--all", cwd=path)
     packed = path / ".git/packed-refs"
     if header != "git's":

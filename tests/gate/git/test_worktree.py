@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -245,7 +244,7 @@ kill -9 $$
 
 def wrap_git(path: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> None:
     """Let shell scripts go before git, or in its place, by the verb that it is called with."""
-    itself = subprocess.check_output(["sh", "-c", "command -v git"], text=True).strip()
+    itself = shutil.which("git")
     wrapper = path.parent / "bin" / "git"
     cases = "".join(
         f'case " $* " in *" {verb.replace("_", "-")} "*) {script};; esac\n'

@@ -42,7 +42,7 @@ def base() -> Iterator[Path]:
     base = Path(tempfile.mkdtemp(prefix="patchq-probes-"))
     base.chmod(0o755)
     yield base
-    subprocess.run(["rm", "-rf", base], check=True)
+    subprocess.run(["rm", "-rf", base], check=True, timeout=60)
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def run_as(user: int, base: Path, repo: Path) -> None:
         write(repo, "earlier")
         main(["run"])  # loads what there is to be loaded
         if user != os.getuid():
-            subprocess.run(["chown", "-R", f"{user}:{user}", base], check=True)
+            subprocess.run(["chown", "-R", f"{user}:{user}", base], check=True, timeout=60)
             pygit2.settings.search_path[ConfigLevel.GLOBAL] = str(base)
             os.setgroups([])
             os.setgid(user)
@@ -262,7 +262,7 @@ def test_h13_a_batchs_code_reaches_nothing_of_the_operators(
     for place in (base, "/tmp", "/var/tmp", "/dev/shm", "/run", "/etc", "/usr/bin"):
         depth = () if place == base else ("-maxdepth", "1")
         command = ["find", place, *depth, "-name", f"{MARK}*"]
-        assert not subprocess.run(command, capture_output=True).stdout
+        assert not subprocess.run(command, capture_output=True, timeout=60).stdout
 
 
 def test_h13_a_work_tree_that_was_moved_leads_nobody_astray(there: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_virtual_environment_below_home_works_read_only(
     there: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     venv = there.parents[1] / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True, timeout=120)
     location = next(venv.glob("lib/python3*/site-packages"))
     write_files(location, {"shown.py": "print('imported')\n"})
     monkeypatch.setenv("PATH", f"{venv}/bin:{os.environ['PATH']}")
