@@ -229,7 +229,7 @@ class OpenedQueue:
         """The repository; raises `UsageError` where there is none."""
         repo = Repository.open(self.options.directory)
         files.share(repo.setting("core.sharedRepository"))
-        linked = not repo.bare and repo.gitdir != repo.commondir
+        linked = repo.gitdir != repo.commondir
         workdir = Repository.open(repo.commondir).workdir if linked else repo.workdir
         return Location(repo, workdir, workdir or repo.commondir, self.options)
 

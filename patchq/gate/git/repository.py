@@ -84,7 +84,6 @@ class Repository:
         self.workdir = Path(repo.workdir) if repo.workdir else None
         self.gitdir = Path(os.path.realpath(repo.path))
         self.commondir = common_directory(self.gitdir)
-        self.bare = repo.is_bare
         remotes = promisors(repo)
         git = remotely(self.commondir, self.setting("core.sshCommand"), FETCH_SECONDS)
         self.promised = Promised(self.trees, self.has, remotes, git)

@@ -17,11 +17,11 @@ from msgspec import Struct, field
 
 from patchq.gate.errors import Busy, CannotFollow, Fault, ObjectDamaged
 from patchq.gate.git import files, records, refs
+from patchq.gate.git.checkout import Checkout, busy, checkouts
 from patchq.gate.git.repository import Repository
 
 if TYPE_CHECKING:
     from patchq.gate.git.branches.worktree import Follow
-    from patchq.gate.git.checkout import Checkout
     from patchq.gate.git.objects import Identity
 
 # Between two landings where a branch is checked out, for a person's own git commands.
@@ -111,8 +111,6 @@ class Branches:
 
     def checkouts(self, branch: str) -> list[Checkout]:
         """Return the work trees that follow the branch, also those out of reach."""
-        from patchq.gate.git.checkout import checkouts  # who only reads tips needs none of it
-
         return checkouts(self._repo, branch)
 
     def rest(self) -> float:
@@ -124,8 +122,6 @@ class Branches:
 
     def busy(self, branch: str) -> str | None:
         """Return the operation (`rebasing`, …) that keeps the branch from moving, or None."""
-        from patchq.gate.git.checkout import busy
-
         return busy(self._repo, branch)
 
     def land(self, moves: Sequence[BranchMove]) -> list[Moved]:

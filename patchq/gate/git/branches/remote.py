@@ -79,13 +79,9 @@ class PushAnswer(Struct, frozen=True):
 
 class Remote:
     def __init__(self, repo: Repository, name: str, seconds: float) -> None:
-        self._repo, self.name = repo, name
+        self.name = name
         place = repo.workdir or repo.commondir
         self._git = remotely(place, repo.setting("core.sshCommand"), seconds)
-
-    @property
-    def known(self) -> bool:
-        return bool(self._repo.setting(f"remote.{self.name}.url"))
 
     def fetch(self, refspecs: Sequence[str]) -> Done:
         """Update the remote-tracking refs, and delete those of branches that are gone."""
@@ -202,7 +198,7 @@ class RemoteBranches(Branches):
         self._say(None)
 
     def _fetch(self, lanes: Sequence[str]) -> None:
-        if not self._remote.known:
+        if not self._repo.setting(f"remote.{self.remote}.url"):
             raise self._left_alone(
                 f"there is no remote `{self.remote}` in this repository, which `landing.remote` "
                 "names",
