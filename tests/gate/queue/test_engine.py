@@ -18,7 +18,7 @@ import pytest
 from patchq.gate.errors import DiskFault, QueueLocked
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.lock import lock_owner
+from patchq.gate.queue.lock import activities, lock_owner
 from patchq.gate.queue.spool import Folder, create
 from tests.helpers.claims import finish
 from tests.helpers.ending import line_of, running
@@ -305,3 +305,14 @@ def test_the_lock_names_its_owner_and_ends_with_it(root: Path) -> None:
         assert lock_owner(root) is None
     finally:
         os.kill(orphan, signal.SIGKILL)
+
+
+def test_the_lock_tells_what_its_holder_does_until_that_is_over(
+    root: Path, queue: StoreQueue
+) -> None:
+    with queue.lock.at("x", "checking", "slow"):
+        assert [(one.batch, one.hook) for one in activities(root)] == [("x", "slow")]
+    assert activities(root) == ()
+    queue.release()
+    with queue.lock.at("x", "deciding"):  # as a thread of a hook may do that ends late
+        assert (root / "lock").read_bytes() == b""
