@@ -40,7 +40,7 @@ _STEM_BYTES, _SUFFIX_BYTES = 160, 40  # with a token between them a name has 255
 _FREE_NAMES = 10  # of so many responses under one name the ids are counted
 _COPY_TRIES = 5
 _COPY_PAUSE_SECONDS = 0.05
-OPEN_ENTRY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_OPEN_ENTRY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
     stat.S_IFDIR: "a directory",
@@ -48,7 +48,7 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
 }
 # Errors of opening an entry that became another one, or is leased.
-CHANGED = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EAGAIN}
+_CHANGED = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EAGAIN}
 
 _NO_DIRECTORY = FileNotFoundError, NotADirectoryError
 
@@ -149,12 +149,12 @@ class Inbox:
         written = None  # unknown: it has to be quiet for a while
         if status.st_size and status.st_nlink == 1:
             try:
-                with self.folder.opened() as folder, files.opened(name, OPEN_ENTRY, folder) as fd:
+                with self.folder.opened() as folder, files.opened(name, _OPEN_ENTRY, folder) as fd:
                     written = files.being_written(fd)
             except PermissionError:
                 pass
             except OSError as error:
-                if error.errno not in CHANGED:
+                if error.errno not in _CHANGED:
                     raise
                 written = True
         now = time.monotonic()
@@ -215,7 +215,7 @@ def snapshot(folder: int, name: str, limit: int, mode: int) -> Snapshot:
         if status.st_size > limit:
             return b"", status.st_size, too_large(status.st_size, limit)
         try:
-            with files.opened(name, OPEN_ENTRY, folder) as fd:
+            with files.opened(name, _OPEN_ENTRY, folder) as fd:
                 data = read_up_to(fd, limit + 1)
                 whole = mark(os.fstat(fd)) == mark(status) and len(data) == status.st_size
                 if whole and status.st_nlink == 1:
@@ -224,7 +224,7 @@ def snapshot(folder: int, name: str, limit: int, mode: int) -> Snapshot:
         except PermissionError:
             return b"", status.st_size, _UNREADABLE
         except OSError as error:
-            if error.errno not in CHANGED:
+            if error.errno not in _CHANGED:
                 raise
             continue
         if whole:
@@ -322,7 +322,7 @@ def waiting(root: Path, id: str) -> Pending | None:
 
 def head(path: Path) -> bytes:
     """Return the first bytes of a response, none if it cannot be read."""
-    with suppress(OSError), files.opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
+    with suppress(OSError), files.opened(path, _OPEN_ENTRY) as fd:
         return os.read(fd, HEAD_BYTES)
     return b""
 

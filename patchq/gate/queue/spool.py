@@ -240,10 +240,10 @@ def new_token() -> str:
     return f"{time.time_ns():016x}-{os.getpid():x}{_OWN}{next(_NUMBERS):x}"
 
 
-def claimed(token: str | None) -> float | None:
+def claimed(token: str) -> float | None:
     """Seconds since the epoch at which the claim with this token was taken."""
     try:
-        return int((token or "")[:_TIME_DIGITS], 16) / 10**9
+        return int(token[:_TIME_DIGITS], 16) / 10**9
     except ValueError:
         return None
 

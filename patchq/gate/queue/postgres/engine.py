@@ -84,7 +84,7 @@ class PostgresQueue(QueueEngine):
         self._belongs = belongs
         self.waking = Waking(self.store)
         self._ahead = 0.0  # the seconds by which this machine's clock is ahead of the database's
-        self._feeder, self._feeds = feeder, feeder is not None
+        self._feeder = feeder
         self._stop_beat: Callable[[], None] = lambda: None
 
     # Who it is.
@@ -288,7 +288,7 @@ class PostgresQueue(QueueEngine):
         return self.waking.wait(seconds, self._concerns, bell)
 
     def _concerns(self, word: str, lane: str) -> bool:
-        return self.lanes.wants(lane) if word in _COMES else self._feeds or bool(self.lanes.own)
+        return self.lanes.wants(lane) if word in _COMES else bool(self._feeder or self.lanes.own)
 
     def clock(self) -> float:
         """Seconds since the epoch by the database's clock."""
