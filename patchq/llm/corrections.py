@@ -288,8 +288,8 @@ def _corrected(questioner: Questioner, miss: Miss) -> Edit | None:
 
 def _old(questioner: Questioner, miss: Miss) -> str | None:
     lines = miss.text.removesuffix("\n").split("\n")
-    start, end = excerpt(lines, miss.near or 0, BUDGET)
-    shown, cut = "".join(f"{line}\n" for line in lines[start:end]), (start, end) != (0, len(lines))
+    shown, start, end = excerpt(lines, miss.near or 0, BUDGET)
+    cut = (start, end) != (0, len(lines))
     text = for_old(miss.edit.path, shown, cut, miss.old, miss.whole_lines)
     snippet = questioner.ask(OLD, question(text), miss.text, miss.old)
     if not snippet:

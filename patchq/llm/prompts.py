@@ -148,8 +148,7 @@ def _shares(task: Task, form: str, budget: int) -> dict[str, int]:
 def _form(task: Task, file: ShownFile, form: str, share: int) -> Form:
     if file.text is None or form == "whole":
         return "whole"
-    _, start, end, count = _part(file, share)
-    in_part = (start, end) != (0, count)
+    in_part = len(file.text) > share
     if form == "indexed" and in_part:
         return "contextual"  # who sees a part cannot count
     if form in _OF_ANY_SIZE:
@@ -178,8 +177,7 @@ def _reference(patch: str) -> Iterator[str]:
     if not patch.strip():
         return
     lines = patch.removesuffix("\n").split("\n")
-    _, end = excerpt(lines, 0, MOST_REFERENCE)
-    shown = "".join(f"{line}\n" for line in lines[:end])
+    shown, _, end = excerpt(lines, 0, MOST_REFERENCE)
     part = f", the first {end} of its {len(lines)} lines" if end < len(lines) else ""
     yield (
         f"## A patch for reference{part}\n\nIt shows what is meant, on another state of the files. "
@@ -189,28 +187,19 @@ def _reference(patch: str) -> Iterator[str]:
 
 
 def _shown(file: ShownFile, share: int) -> str:
-    part, start, end, count = _part(file, share)
-    if (start, end) == (0, count):
-        text = file.text or ""
+    """Return a file as it is shown: all of it, or `share` characters around its line."""
+    text = file.text or ""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    count = len(lines)
+    if len(text) <= share:
         missing = "" if text.endswith("\n") or not text else ", the last without a line end"
         return f"### {inline(file.path)}, all of its {count} lines{missing}\n\n{quoted(text)}"
+    part, start, end = excerpt(lines, (file.line or 1) - 1, share)
     gone = [f"{a}-{b}" for a, b in ((1, start), (end + 1, count)) if a <= b]
     return (
         f"### {inline(file.path)}, lines {start + 1}-{end} of {count}\n\n"
         f"Left out here, and to stay as they are: lines {' and '.join(gone)}.\n\n{quoted(part)}"
     )
-
-
-def _part(file: ShownFile, share: int) -> tuple[str, int, int, int]:
-    """Return the shown part of a file, its line range, and the line count.
-
-    The range is 0-based and half-open.  `share` bounds the characters.
-    """
-    text = file.text or ""
-    lines = text.removesuffix("\n").split("\n") if text else []
-    near = min((file.line or 1) - 1, len(lines))
-    start, end = (0, len(lines)) if len(text) <= share else excerpt(lines, near, share)
-    return "".join(f"{line}\n" for line in lines[start:end]), start, end, len(lines)
 
 
 def _row(one: Ranked) -> str:
@@ -257,8 +246,8 @@ def quoted(text: str) -> str:
     return f"{fence}\n{text}{end}{fence}"
 
 
-def excerpt(lines: Sequence[str], near: int, budget: int) -> tuple[int, int]:
-    """Return the range of lines around `near` that fits into `budget` characters.
+def excerpt(lines: Sequence[str], near: int, budget: int) -> tuple[str, int, int]:
+    """Return the lines around `near` that fit into `budget` characters, and their range.
 
     It is 0-based and half-open.
     """
@@ -272,4 +261,4 @@ def excerpt(lines: Sequence[str], near: int, budget: int) -> tuple[int, int]:
         elif before <= left:
             start, left = start - 1, left - before
         else:
-            return start, end
+            return "".join(f"{line}\n" for line in lines[start:end]), start, end
