@@ -119,7 +119,7 @@ class Questioner:
                 self._pulse()
         return [future.result() for future in futures]
 
-    def ask(self, key: str, messages: Sequence[Message], *about: str) -> str | None:
+    def ask(self, key: str, question: str, *about: str) -> str | None:
         """Return the model's text under `key`; None without an answer in that form.
 
         `about` is what the answer depends on: the file's content and the text in question.
@@ -127,12 +127,12 @@ class Questioner:
         self.tried = True
         name = digest(key, self._model.name, *about)
         text = self._cache.get(name)
-        if text is None and (text := self._answer(key, messages)) is not None:
+        if text is None and (text := self._answer(key, question)) is not None:
             self._cache.put(name, text)
         return text
 
-    def _answer(self, key: str, messages: Sequence[Message]) -> str | None:
-        answer = self._model.complete(messages)
+    def _answer(self, key: str, question: str) -> str | None:
+        answer = self._model.complete([_RULES, Message("user", question)])
         if isinstance(answer, Answer):
             text = read(answer.text, key) if answer.whole else None
             if text is not None:
@@ -146,10 +146,6 @@ class Questioner:
         _LOG.warning("%s: %s", answer.code, answer.message)
         self.problems.setdefault(answer.code, replace(answer, severity="warning"))
         return None
-
-
-def question(text: str) -> list[Message]:
-    return [_RULES, Message("user", text)]
 
 
 def read(answer: str, key: str) -> str | None:
@@ -291,7 +287,7 @@ def _old(questioner: Questioner, miss: Miss) -> str | None:
     shown, start, end = excerpt(lines, miss.near or 0, BUDGET)
     cut = (start, end) != (0, len(lines))
     text = for_old(miss.edit.path, shown, cut, miss.old, miss.whole_lines)
-    snippet = questioner.ask(OLD, question(text), miss.text, miss.old)
+    snippet = questioner.ask(OLD, text, miss.text, miss.old)
     if not snippet:
         return None
     return certainty.selected(miss.text, miss.old, snippet, miss.near, whole_lines=miss.whole_lines)
@@ -308,7 +304,7 @@ def _new(questioner: Questioner, miss: Miss, old: str) -> str | None:
     if not merged:
         return merged
     text = for_new(miss.old, old, miss.new)
-    answer = questioner.ask(NEW, question(text), miss.text, miss.old, old, miss.new)
+    answer = questioner.ask(NEW, text, miss.text, miss.old, old, miss.new)
     agrees = answer is not None and "".join(answer.split()) == "".join(merged.split())
     return merged if agrees else None
 
@@ -371,8 +367,8 @@ def correct_escapes(batch: PlannedBatch, questioner: Questioner) -> Repair | Non
     parsing = [new for new, variant in variants.items() if _parses(variant.plan, change)]
     if len(parsing) != 1:
         return None
-    messages = question(for_escaping(change.path, op.new, flaw.message))
-    ask = partial(questioner.ask, ESCAPING, messages, decode(change.before or b""))
+    question = for_escaping(change.path, op.new, flaw.message)
+    ask = partial(questioner.ask, ESCAPING, question, decode(change.before or b""))
     if questioner.each(ask, [op.new]) != parsing:
         return None
     _LOG.info("edit %s: the model corrected its escapes to %r", edit.id, parsing[0])

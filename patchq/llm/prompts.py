@@ -29,6 +29,7 @@ BUDGET = 60_000  # characters of files that a prompt shows, unless another numbe
 MOST_CANDIDATES = 60
 MOST_REFERENCE = 8_000  # characters of a reference patch that are shown
 _LARGE = LargeFile()
+_TESTS = "## Tests that the result has to pass; do not change them"
 # The format that tells how to answer; of several, a prompt's form is the first.
 _MODULES: Mapping[Form, str] = {
     "diff": "find_replace",
@@ -101,7 +102,8 @@ def build(
     `budget` characters of files are shown, those that are asked for whole in any case.
     """
     wanted = form or task.form
-    shares = _shares(task, wanted, budget)
+    shares = _shares(task.files, budget, whole=wanted == "whole")
+    tests = _shares(task.tests, budget - sum(shares.values()))
     forms = {file.path: _form(task, file, wanted, shares[file.path]) for file in task.files}
     listed = {
         file.path: ranked(file.path, file.text or "", file.line)[:MOST_CANDIDATES]
@@ -121,7 +123,8 @@ def build(
                 for file in task.files
                 for section in _file(file, shares[file.path], listed.get(file.path))
             ),
-            *_tests(task.tests, budget - sum(shares.values())),
+            *([_TESTS] if task.tests else []),
+            *(_shown(file, tests[file.path]) for file in task.tests),
             *([ending] if ending else _answer(task, forms)),
         ]
     )
@@ -134,13 +137,14 @@ def build(
     return Prompt(text + "\n", kind, anchors)
 
 
-def _shares(task: Task, form: str, budget: int) -> dict[str, int]:
+def _shares(files: Sequence[ShownFile], budget: int, *, whole: bool = False) -> dict[str, int]:
+    """Return the characters that are shown of each file, by its path."""
     shares, left = {}, budget
-    by_size = sorted(task.files, key=lambda file: len(file.text or ""))
+    by_size = sorted(files, key=lambda file: len(file.text or ""))
     for number, file in enumerate(by_size):
         size = len(file.text or "") + 1
         part = left // (len(by_size) - number)
-        shares[file.path] = size if size <= part or form == "whole" else max(part, 0)
+        shares[file.path] = size if size <= part or whole else max(part, 0)
         left = max(left - shares[file.path], 0)
     return shares
 
@@ -205,15 +209,6 @@ def _shown(file: ShownFile, share: int) -> str:
 def _row(one: Ranked) -> str:
     row = {"type": one.type, "selected": one.line, "name": one.name, "line": one.lineno}
     return json.dumps({key: value for key, value in row.items() if value}, ensure_ascii=False)
-
-
-def _tests(tests: Sequence[ShownFile], budget: int) -> Iterator[str]:
-    if tests:
-        yield "## Tests that the result has to pass; do not change them"
-    for number, file in enumerate(tests):
-        share = max(budget, 0) // (len(tests) - number)
-        budget -= min(share, len(file.text or ""))
-        yield _shown(file, share)
 
 
 # ---------------------------------------------------------------- how to answer
