@@ -187,7 +187,9 @@ class _ResponseReader:
         may_be_lost = not header.blank and front_matter.may_be_further_down(doc.lines[:end])
         if may_be_lost and (lost := front_matter.further_down(self._unfenced(end))):
             raise UnreadableEdit.of(lost)
-        prose = self._prose()
+        prose = bytearray(b"\1") * len(doc.lines)
+        for lines in self.left_out:
+            prose[lines.start : lines.stop] = bytes(len(lines))
         shown = part or self.places or self.under_paths
         if shown and (places := [*account.shown(doc, prose, self.places)]):
             found.shown += places
@@ -200,12 +202,6 @@ class _ResponseReader:
         if found.prose:
             self._check_prose(numbered, found.prose)
         return found
-
-    def _prose(self) -> bytearray:
-        prose = bytearray(b"\1") * len(self.doc.lines)
-        for lines in self.left_out:
-            prose[lines.start : lines.stop] = bytes(len(lines))
-        return prose
 
     def _unfenced(self, end: int) -> Iterator[tuple[int, str]]:
         """Yield the lines (number, text) before line `end` outside of fences."""

@@ -34,7 +34,6 @@ from patchq.core.model.values import (
     ErrorProblem,
     FileChange,
     Hunk,
-    LineHunk,
     Tree,
     WarningProblem,
 )
@@ -363,7 +362,11 @@ def there_already(
     """
     there = [one for one in outcomes if one.state == "already_applied" and one.lines]
     paths = {one.path for one in there}
-    changed = {change.path: _line_hunks(change) for change in changes if change.path in paths}
+    changed = {
+        it.path: line_diff(split_lines(it.before or b""), split_lines(it.after or b""))
+        for it in changes
+        if it.path in paths
+    }
     return [
         ErrorProblem(
             "match.none",
@@ -378,10 +381,6 @@ def there_already(
         if (declared and not changes)
         or any(a < one.lines[1] and b >= one.lines[0] for a, b, *_ in changed.get(one.path, ()))
     ]
-
-
-def _line_hunks(change: FileChange) -> list[LineHunk]:
-    return line_diff(split_lines(change.before or b""), split_lines(change.after or b""))
 
 
 def contradiction(edit: Edit, file: File, found: Found, patch: Patch) -> EditRefused:
