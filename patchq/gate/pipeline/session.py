@@ -120,6 +120,7 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
     @cached_property
     def rules(self) -> PlanRules:
         config = self.config
+        unparsed = matcher(config.validate_.syntax_except)
         return PlanRules(
             levels=tuple(config.match.rungs),
             denied=lru_cache(maxsize=1024)(self.policy.denied),
@@ -128,7 +129,7 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
             elision=config.validate_.elision,
             shrink=config.validate_.shrink,
             confidence=config.match.confidence,
-            judged=lambda path: config.validate_.syntax and not self.unparsed(path),
+            judged=lambda path: config.validate_.syntax and not unparsed(path),
             astray=lambda path: WorkTrees(self.repo).find(path).reason,
         )
 
@@ -145,10 +146,6 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
     def model(self) -> Chat | None:
         llm = self.config.llm
         return Chat(llm, self.stop) if llm.model and llm.correct else None
-
-    @cached_property
-    def unparsed(self) -> Callable[[str], bool]:
-        return matcher(self.config.validate_.syntax_except)
 
     @cached_property
     def policy(self) -> Policy:
