@@ -30,7 +30,6 @@ from patchq.gate.report.schema import (
     has_commit,
     waits_for_its_agent,
 )
-from patchq.gate.report.secrecy import batch_id
 from patchq.gate.review import from_git
 from patchq.gate.review.pull_requests import ShownRequest
 from patchq.gate.review.risk import Risk, risk_of
@@ -294,20 +293,23 @@ def _is_here(context: RepoContext, id: str) -> bool:
     return bool(queue.load(id) or queue.past(id) or queue.pending(id))
 
 
-def is_given(context: RepoContext, id: str) -> bool:
-    """True if a change has the id; no change ever gets a text that is no id."""
-    return batch_id(id) == id and store_queue(context.queue).next_id(id) != id
-
-
 def seen(
     context: RepoContext,
     report: Report,
     note: str = "",
     look: Callable[[RepoContext, Report], Sighting] = history.observe,
 ) -> tuple[Report, str]:
-    """Return the report with its present state in git, and an explanation."""
-    now = look(context, report)
-    return with_current_state(context, report, now), "; ".join(filter(None, (now.note, note)))
+    """Return the report with its present state in git, and an explanation.
+
+    If its branch was changed, the commit, tree and diff are the branch's.
+    """
+    now, changes = look(context, report), dict[str, Any]()
+    if now.commit and now.commit != report.commit and has_commit(report):
+        with suppress(ObjectDamaged):  # the note says so
+            changes = history.as_changed(context, report, now.commit)
+    if changes:
+        report = document.with_state(report, report.state, **changes)  # as much as it holds
+    return replace(report, state=now.state), "; ".join(filter(None, (now.note, note)))
 
 
 def examined(context: RepoContext, name: str) -> tuple[Report, str]:
@@ -316,21 +318,6 @@ def examined(context: RepoContext, name: str) -> tuple[Report, str]:
     For one that landed, the history is looked at.
     """
     return seen(context, *from_git.find(context, identify(context, name)), history.examine)
-
-
-def with_current_state(context: RepoContext, report: Report, now: Sighting) -> Report:
-    """Return the report with the state that git shows.
-
-    If its branch was changed, the commit, tree and diff are the branch's.
-    """
-    changes: dict[str, Any] = {}
-    if now.commit and now.commit != report.commit and has_commit(report):
-        with suppress(ObjectDamaged):  # the note says so
-            changes = history.as_changed(context, report, now.commit)
-    if not changes:
-        return replace(report, state=now.state)
-    made = document.with_state(report, report.state, **changes)  # as much as a report holds
-    return replace(made, state=now.state)
 
 
 def newest_first(context: RepoContext, most: int | None) -> Iterator[tuple[Report, str]]:

@@ -17,6 +17,7 @@ from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import OVER, REPLACED, Report, waits_for_its_agent
+from patchq.gate.report.secrecy import batch_id
 from patchq.gate.review import from_git
 from patchq.gate.service.wake import Watcher
 
@@ -88,8 +89,10 @@ def _look(context: RepoContext, change: Ticket | str) -> Report | None:
     try:
         return rows.seen(context, *from_git.find(context, change))[0]
     except UsageError:
-        # The second is so, too, if it got a verdict meanwhile.
-        if store_queue(context.queue).pending(change) or rows.is_given(context, change):
+        queue = store_queue(context.queue)
+        # No change ever gets a text that is no id; one with a verdict meanwhile has its id.
+        given = batch_id(change) == change and queue.next_id(change) != change
+        if given or queue.pending(change):
             return None
         raise
 
