@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import socket
@@ -36,6 +37,14 @@ def test_the_inbox_says_what_status_says(person: Person, repo: Path) -> None:
     assert '<li data-change="other">' in some
     none = person.look("/?path=b.txt&agent=writer-2")
     assert f"0 of {len(told['waiting'])} match agent writer-2, path b.txt" in none
+
+
+def test_the_inbox_is_shown_while_a_daemon_starts(person: Person, repo: Path) -> None:
+    lock = repo / ".patchq/lock"
+    lock.write_bytes(b"")
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert "a daemon runs." in person.look("/")
 
 
 def test_pages_of_what_is_there(person: Person) -> None:
