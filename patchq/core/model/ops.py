@@ -212,9 +212,9 @@ def halves(op: Op) -> tuple[str, str]:
     """
     if isinstance(op, _QUOTING):  # most are, and every edit is asked several times
         return op.old, op.new
+    if isinstance(op, ReplaceText):
+        return op.before + op.old + op.after, op.before + op.new + op.after
     match op:
-        case ReplaceText(old, new, before=before, after=after):
-            return before + old + after, before + new + after
         case InParagraph(_, target, new):
             return target or "", new
         case Anchored(_, _, selected, name, content):

@@ -85,13 +85,13 @@ class Wanted(Struct, frozen=True):
 
     def pick(self, found: Sequence[S], text: Text) -> Sequence[S]:
         """Return the places to change: none if too few, all if too many."""
-        count, at = self.op.count, sorted({*(self.op.at or ())})
-        if self.op.at is not None or count != 1:
-            there = apart(found)
-            if self.op.at is None:
-                return there if len(there) >= (count or 1) else ()
+        if self.op.at is not None:
+            there, at = apart(found), sorted(set(self.op.at))
             known = at and 1 <= at[0] <= at[-1] <= len(there)
             return [there[i - 1] for i in at] if known else ()
+        if self.op.count != 1:
+            there = apart(found)
+            return there if len(there) >= (self.op.count or 1) else ()
         if len(found) > 1 and self.op.window:
             first, last = self.op.window
             inside = [span for span in found if first <= text.line_at(span.start) <= last]
