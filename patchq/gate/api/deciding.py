@@ -137,12 +137,12 @@ def ask_model(session: Session, request: bytes, name: str, tell: Tell) -> None:
         return
     from patchq.gate.pipeline.requests import RequestDesk
 
-    desk = RequestDesk(session)
+    desk = RequestDesk(session.stop)
     session = replace(session, desk=desk)
     with closing(desk):
-        desk.take(replace(session.queue.adopt(request, name), request=True))
+        desk.take(replace(session.queue.adopt(request, name), request=True), session)
         while desk.asked:
-            worker.work(desk.answered(wait=1.0), session, tell)
+            worker.work(desk.answered(session, wait=1.0), session, tell)
 
 
 def _handed_over(session: Session, data: bytes, name: str, choice: Choice | None = None) -> Report:

@@ -172,7 +172,7 @@ def _say(verdicts: Sequence[Verdict], session: Session, tell: Tell) -> None:
             tell(report)
             session.tell(report)
         if report.state == "rejected" and session.desk:
-            session.desk.refused(report)
+            session.desk.refused(report, session)
 
 
 def hold_on(decision: Decision, session: Session) -> None:

@@ -71,7 +71,7 @@ def start(session: Session, tell: Tell, patience: float = 5.0) -> None:
 
 def turn(session: Session, tell: Tell) -> int:
     """Give a verdict to the responses that wait, one group of them; how many there were."""
-    claims = session.desk.answered() if session.desk else []
+    claims = session.desk.answered(session) if session.desk else []
     claims += session.queue.claim(1 if session.ask else _most(session))
     work(claims, session, tell)
     return len(claims)
@@ -206,7 +206,7 @@ def _gather(
         if group and (alike or monotonic() > ends):
             break
         if claim.request and session.desk:
-            session.desk.take(claim)
+            session.desk.take(claim, session)
         elif landing.landed_since([claim], session, tell):
             ended += 1
         else:

@@ -29,7 +29,7 @@ from patchq.gate.queue import Claim
 from patchq.gate.report import secrecy
 from patchq.gate.report.schema import Report
 from patchq.llm import request
-from patchq.llm.chat import AT_ONCE, Chat
+from patchq.llm.chat import AT_ONCE, Chat, Stop
 from patchq.llm.prompts import ShownFile, Task
 from patchq.llm.request import Query, Reply, Request, RequestedFile
 
@@ -39,39 +39,39 @@ _NOT_THE_MODELS = ("llm.", "fault.", "worktree.", "target.", "depends.", "path.d
 
 
 class RequestDesk:
-    """The requests of one session that a model is asked for.
+    """The requests of one process that a model is asked for.
 
-    `ring` is called, from any thread, when an answer is there.  A new configuration is a new
-    `session`.  `asked` has those that wait for an answer, or for `answered`, by their tokens.
+    `ring` is called, from any thread, when an answer is there; `stop` cuts all questions short.
+    `asked` has those that wait for an answer, or for `answered`, by their tokens.
     """
 
-    def __init__(self, session: Session, ring: Callable[[], None] = lambda: None) -> None:
-        self.session, self._ring = session, ring
+    def __init__(self, stop: Stop, ring: Callable[[], None] = lambda: None) -> None:
+        self._stop, self._ring = stop, ring
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ask")
         self.asked: dict[str, tuple[Claim, Future[Reply]]] = {}
 
-    def take(self, claim: Claim) -> None:
+    def take(self, claim: Claim, session: Session) -> None:
         """Begin to ask, unless the claim is being asked for already."""
         known = self.asked.get(claim.token)
-        reply = known[1] if known else self._begun(claim)
+        reply = known[1] if known else self._begun(claim, session)
         self.asked[claim.token] = claim, reply
         if not known:
             reply.add_done_callback(lambda done: None if done.cancelled() else self._ring())
 
-    def _begun(self, claim: Claim) -> Future[Reply]:
-        session, asked = self.session, request.read(claim.data)
+    def _begun(self, claim: Claim, session: Session) -> Future[Reply]:
+        asked = request.read(claim.data)
         query = asked if isinstance(asked, tuple) else query_of(session, asked)
         if not isinstance(query, Query):
             generation = Generation(problems=query)
         elif session.config.llm.model:
-            return self._pool.submit(_reply, query, Chat(session.config.llm, session.stop))
+            return self._pool.submit(_reply, query, Chat(session.config.llm, self._stop))
         else:
             generation = Generation(problems=(_NOT_CONFIGURED,), prompt=request.by_hand(query))
         reply = Future[Reply]()
         reply.set_result((None, generation))
         return reply
 
-    def answered(self, wait: float = 0.0) -> list[Claim]:
+    def answered(self, session: Session, wait: float = 0.0) -> list[Claim]:
         """Return the requests that came back, as claims to decide on; they are on disk by then.
 
         `wait` is how many seconds to wait for the first.
@@ -80,38 +80,36 @@ class RequestDesk:
         futures.wait(replies, wait, futures.FIRST_COMPLETED)
         claims: list[Claim] = []
         for token, (claim, reply) in list(self.asked.items()):
-            if self.session.stop.is_set:
+            if self._stop.is_set:
                 break  # what was cut short is asked again by the next start
             if reply.done():
                 data, generation = reply.result()
                 body = claim.data if data is None else data
-                claims.append(self.session.queue.answer(claim, body, generation))
+                claims.append(session.queue.answer(claim, body, generation))
                 del self.asked[token]
         return claims
 
-    def refused(self, report: Report) -> None:
+    def refused(self, report: Report, session: Session) -> None:
         """Send the retry prompt to the model if another answer may help.
 
         At most `llm.auto_retry` retries are made.
         """
-        llm = self.session.config.llm
+        llm = session.config.llm
         if (
             not report.attempts
             or any(error.code.startswith(_NOT_THE_MODELS) for error in report.errors)
             or not llm.model
-            or self.session.stop.is_set
-            or _tried(self.session, report, llm.auto_retry) >= llm.auto_retry
+            or self._stop.is_set
+            or _tried(session, report, llm.auto_retry) >= llm.auto_retry
         ):
             return
-        claim = self.session.queue.adopt(
-            request.write(Request(retries=report.id)), report.id + REQUEST
-        )
+        claim = session.queue.adopt(request.write(Request(retries=report.id)), report.id + REQUEST)
         _LOG.info("the retry prompt of %s is sent on", report.id, extra={"batch": report.id})
-        self.take(replace(claim, request=True))
+        self.take(replace(claim, request=True), session)
 
     def close(self) -> None:
         """Ask no more; unanswered requests stay claimed, for the next start."""
-        self.session.stop.set()
+        self._stop.set()
         self._pool.shutdown(cancel_futures=True)
 
 

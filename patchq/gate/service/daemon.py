@@ -171,11 +171,10 @@ class Daemon:
     def open(self) -> None:
         """Open what a lasting process waits on; `ends` closes it."""
         self.watch_inbox()
-        self.take_desk(RequestDesk(self.session, self.bell.ring))
+        self.take_desk(RequestDesk(self.session.stop, self.bell.ring))
 
     def turn(self) -> bool:
         """Do a piece of the work; return true if there may be more."""
-        self.desk.session = self.session
         if not self.recovered:
             worker.start(self.session, self.tell)
             self.recovered = True
@@ -198,7 +197,6 @@ class Daemon:
 
     def decide(self) -> int:
         """Do a piece of what there is to do; return how much that was."""
-        self.desk.session = self.session
         return worker.turn(self.session, self.tell)
 
     def look_round(self) -> None:
@@ -230,7 +228,7 @@ class Daemon:
 
     def drain(self) -> None:
         """Work off what waits."""
-        self.take_desk(RequestDesk(self.session))
+        self.take_desk(RequestDesk(self.session.stop))
         _fetch(self.session)
         worker.start(self.session, self.tell)
         self._branches.look(self.session)

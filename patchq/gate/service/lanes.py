@@ -156,12 +156,12 @@ class LaneDesk(RequestDesk):
     """Requests of the worker itself, which belong to the feeder of the answered batch."""
 
     def __init__(self, session: Session, queue: PostgresQueue, ring: Callable[[], None]) -> None:
-        super().__init__(session, ring)
+        super().__init__(session.stop, ring)
         self._queue = queue
 
-    def refused(self, report: Report) -> None:
+    def refused(self, report: Report, session: Session) -> None:
         with self._queue.acting_for(self._queue.feeder_of(report.id)):
-            super().refused(report)
+            super().refused(report, session)
 
 
 class LaneFollowers(Followers):
