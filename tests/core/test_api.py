@@ -194,7 +194,7 @@ def test_it_works_with_its_own_dependencies_alone(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(path)
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{ALONE}"
     run = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=60
     )
     assert (run.stdout, run.stderr) == ("[]\n", "")
 

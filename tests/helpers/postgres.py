@@ -34,15 +34,16 @@ _PORT = "5432"
 _numbers = count()
 _WATCH = """
 import fcntl, os, shutil, signal, sys, time
-lock, root, pid = os.open(sys.argv[1], os.O_RDWR), sys.argv[2], int(sys.argv[3])
-fcntl.flock(lock, fcntl.LOCK_EX)
-try:
+from contextlib import suppress
+users, place, root, pid = os.open(sys.argv[1], os.O_RDWR), *sys.argv[2:4], int(sys.argv[4])
+fcntl.flock(users, fcntl.LOCK_EX)
+with suppress(FileNotFoundError):
+    os.unlink(place)  # whoever needs a server now starts another one
+with suppress(ProcessLookupError):
     os.kill(pid, signal.SIGQUIT)
-    while True:
-        os.kill(pid, 0)
+    until = time.monotonic() + 30
+    while os.path.exists(f"{root}/data/postmaster.pid") and time.monotonic() < until:
         time.sleep(0.02)
-except ProcessLookupError:
-    pass
 shutil.rmtree(root, ignore_errors=True)
 """
 
@@ -173,7 +174,10 @@ class Shared:
         one.make()
         one.start()
         watch = subprocess.Popen(
-            [sys.executable, "-c", _WATCH, folder / "postgres.users", one.root, str(one.pid)],
+            [
+                *(sys.executable, "-c", _WATCH, folder / "postgres.users"),
+                *(folder / "postgres", one.root, str(one.pid)),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

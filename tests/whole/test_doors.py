@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -104,7 +105,9 @@ def test_who_is_being_answered_does_not_give_way(tmp_path: Path) -> None:
         heard = stream.recv(4096)
         stack.enter_context(crowd(person.port))
         patchq("discard", "fix", cwd=repo)
+        late = time.monotonic() + 60
         while b"data:" not in heard:
+            assert time.monotonic() < late, heard
             more = stream.recv(4096)
             assert more, heard
             heard += more

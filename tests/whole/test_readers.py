@@ -132,7 +132,7 @@ def can_read(path: Path, *groups: int) -> bool:
         group=NOBODY,
         extra_groups=groups,
         capture_output=True,
-        check=False,
+        timeout=60,
     )
     return done.returncode == 0
 
