@@ -85,6 +85,8 @@ class Case:
         """Make the repository, with everything ready for the crash."""
         repo.mkdir(parents=True)
         git(repo, "init", "-q")
+        # Git's upkeep would go on while the directory is moved, and leave its lock.
+        git(repo, "config", "maintenance.auto", "false")
         for name, text in {**_BEFORE, ".patchq.yaml": self.config + self.hook}.items():
             (repo / name).write_text(text)
         git(repo, "add", ".")
