@@ -299,7 +299,7 @@ def _meant(
         case Write(new) if is_sound and declared:
             return {"new": new}
         case ReplaceText(old, new, count) if op == ReplaceText(old, new, count, op.stated):
-            if count is None and is_sound:
+            if count != 1 and is_sound:
                 return {"old": old, "new": new, "replace_all": True}
             return {"old": old, "new": new} if is_sound or _occurs_once(text, old) else None
         case Replace(old, new) | PatchHunk(old, new, bare=None, final_newline=True):

@@ -115,6 +115,38 @@ OFFERED: dict[str, tuple[Any, list[dict[str, Any]]]] = {
             {"path": "f11.txt", "old": "one\n"},
         ],
     ),
+    "a counted replacement beside a lost one": (
+        json.dumps(
+            [
+                {
+                    "name": "replace",
+                    "arguments": {
+                        "file_path": "code/11.py",
+                        "old_string": "compute(1)",
+                        "new_string": "compute(2)",
+                        "expected_replacements": 2,
+                    },
+                },
+                {
+                    "name": "replace",
+                    "arguments": {
+                        "file_path": "f99.txt",
+                        "old_string": "two",
+                        "new_string": "2",
+                    },
+                },
+            ]
+        ),
+        [
+            {
+                "path": "code/11.py",
+                "old": "compute(1)",
+                "new": "compute(2)",
+                "replace_all": True,
+            },
+            {"path": "f99.txt"},
+        ],
+    ),
 }
 
 
