@@ -9,11 +9,13 @@ import pytest
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import make_repo, operators_file
 
+FILES = {"a.txt": "one\ntwo\n", "lib/b.txt": "b\nx\ny\nz\nc\n"}
+
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """A repository with one file; its configuration is the operator's."""
-    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
+    """A repository with two files; its configuration is the operator's."""
+    repo = make_repo(tmp_path / "repo", FILES)
     patchq("init", cwd=repo)
     (repo / ".patchq.yaml").rename(operators_file(repo))
     return repo

@@ -20,8 +20,6 @@ from patchq.gate.errors import Fault, QueueLocked, TimeIsUp, UsageError
 from patchq.gate.report.schema import VERDICTS
 from tests.helpers.command import patchq
 
-VERBS_TAUGHT = {"submit", "check", "formats", "status", "wait", "watch", "show"}
-
 
 def test_every_command_is_one_that_is_taken() -> None:
     lines = re.findall(r"`(patchq [^`]*)`|^ *(patchq .*)$", SECTION + TEXT, re.M)
@@ -31,9 +29,7 @@ def test_every_command_is_one_that_is_taken() -> None:
         module = import_module(f"patchq.cli.{VERBS[verb][0]}")
         arguments.add(parser, module.ARGUMENTS.get(verb, ()))
         parser.parse_args(words)  # raises `UsageError`
-    verbs = {verb for verb, *_ in commands}
-    assert verbs == VERBS_TAUGHT
-    assert verbs <= VERBS.keys()
+    assert {verb for verb, *_ in commands} > {"submit", "check", "wait", "show"}
 
 
 def test_states_exit_codes_tools_and_forms_are_those_of_the_code() -> None:
@@ -55,15 +51,12 @@ def test_states_exit_codes_tools_and_forms_are_those_of_the_code() -> None:
         assert all(hasattr(Tools, name) for name in tools)
 
 
-def test_the_skill_has_the_front_matter_that_its_format_asks_for() -> None:
+def test_it_is_short_and_has_the_front_matter_of_its_format(tmp_path: Path) -> None:
     head = yaml.safe_load(SKILL_HEAD.split("---\n")[1])
     assert head.keys() == {"name", "description"}
     assert Path(SKILL.path).parent.name == head["name"] == NAME == batch_id(NAME)
     assert len(head["description"]) <= 1024
     assert (SECTION + TEXT).isascii()
-
-
-def test_it_is_short(tmp_path: Path) -> None:
     assert len(write_section("a.md", None, SECTION)) <= 1024
     assert len(write_section("a.md", None, TEXT, head=SKILL_HEAD)) <= 5000
     assert patchq("instructions", cwd=tmp_path).out == TEXT

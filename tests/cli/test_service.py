@@ -6,11 +6,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from patchq.cli.serve import unit_text
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import make_repo
 
@@ -22,21 +22,15 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
-@pytest.fixture
-def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What a manager that takes every command was asked, a line each."""
-    programs, asked = tmp_path / "bin", tmp_path / "asked"
-    programs.mkdir()
-    (programs / "systemctl").write_text(f'#!/bin/sh\necho "$@" >> {asked}\necho active\n')
-    (programs / "systemctl").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return asked
-
-
 def test_install_starts_a_unit_of_this_program_and_remove_leaves_nothing(
-    repo: Path, calls: Path, tmp_path: Path
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    manager, calls = tmp_path / "bin/systemctl", tmp_path / "calls"
+    manager.parent.mkdir()
+    manager.write_text(f'#!/bin/sh\necho "$@" >> {calls}\necho active\n')
+    manager.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{manager.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     said = patchq("service", "install", cwd=repo).out
     (unit,) = (tmp_path / "config/systemd/user").iterdir()
     assert str(unit) in said
@@ -59,7 +53,6 @@ def test_install_starts_a_unit_of_this_program_and_remove_leaves_nothing(
     patchq("service", "remove", cwd=repo)
     assert not unit.exists()
     assert f"--user disable --now {unit.name}" in calls.read_text()
-    manager = tmp_path / "bin/systemctl"
     manager.write_text('#!/bin/sh\ntest "$2" != is-active || { echo failed; exit 3; }\n')
     assert "is-active" in patchq("service", "install", cwd=repo, code=2).err
     assert not unit.exists()
@@ -67,9 +60,7 @@ def test_install_starts_a_unit_of_this_program_and_remove_leaves_nothing(
 
 
 def test_the_unit_of_the_machine_hides_nothing_that_hooks_and_work_trees_need(repo: Path) -> None:
-    script = "from patchq.cli.serve import unit_text; from pathlib import Path; import sys"
-    words = [sys.executable, "-c", f"{script}; print(unit_text(Path(sys.argv[1]), system=True))"]
-    text = subprocess.check_output([*words, repo], text=True, timeout=60)
+    text = unit_text(repo, system=True)
     for line in ("Type=notify", "RestartPreventExitStatus=2", "NoNewPrivileges=true"):
         assert line in text.splitlines()
     hiding = "PrivateTmp ProtectHome ProtectSystem=strict ReadOnlyPaths RootDirectory BindPaths"
