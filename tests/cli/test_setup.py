@@ -16,9 +16,10 @@ from patchq.cli.setup import changes
 from patchq.cli.setup.clients import CLAUDE_SKILL, CLIENTS, INSTRUCTIONS, NAME, SKILL
 from patchq.gate.errors import UsageError
 from tests.helpers.command import patchq
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_files
 
 BEGIN, END = "<!-- patchq: begin -->", "<!-- patchq: end -->"
+PATCHQ = f"{sys.executable} -m patchq"
 
 
 @pytest.fixture
@@ -43,11 +44,11 @@ def contents(repo: Path) -> dict[str, bytes]:
     }
 
 
-def installed(folder: Path, **programs: str) -> Path:
-    """A directory of clients; each prints what it is to say of the server."""
+def programs(folder: Path, **scripts: str) -> Path:
+    """A directory of programs that run these scripts."""
     folder.mkdir()
-    for name, answer in programs.items():
-        (folder / name).write_text(f"#!/bin/sh\necho '{answer}'\n")
+    for name, script in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
         (folder / name).chmod(0o755)
     return folder
 
@@ -81,8 +82,7 @@ def test_a_section_takes_no_other_byte(before: str) -> None:
 def test_what_cannot_be_read_is_refused_before_anything_is_written(
     repo: Path, path: str, text: str | bytes, place: str
 ) -> None:
-    (repo / path).parent.mkdir(exist_ok=True)
-    (repo / path).write_bytes(text if isinstance(text, bytes) else text.encode())
+    write_files(repo, {path: text})
     before = contents(repo)
     err = patchq("setup", "--yes", "claude", "codex", cwd=repo, code=2).err
     assert err.startswith(f"patchq: {place}")
@@ -98,15 +98,14 @@ FIVE = ("claude", "codex", "gemini", "qwen", "opencode")
 def test_five_clients_are_set_up_proved_and_taken_out(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = dict.fromkeys(FIVE, "patchq: Connected") | {"claude": "  Status: Pending"}
-    bin = installed(tmp_path / "bin", **answers)
+    answers = dict.fromkeys(FIVE, "echo patchq: Connected")
+    bin = programs(tmp_path / "bin", **answers | {"claude": "echo '  Status: Pending'"})
     monkeypatch.setenv("PATH", f"{bin}:/usr/bin:/bin")
     (repo / "AGENTS.md").write_text("# Ours")
     before, status = contents(repo), git("status", "--porcelain", "-uall", cwd=repo)
     told = setup(repo)
-    assert {name: (one["state"], one["problem"]) for name, one in told.items()} == dict.fromkeys(
-        FIVE, ("verified", "")
-    )
+    found = {name: (one["state"], one["problem"]) for name, one in told.items()}
+    assert found == dict.fromkeys(FIVE, ("verified", ""))
     assert told["claude"]["it says"] == "Status: Pending"
     assert "approve" in told["claude"]["to do"]
     assert told["gemini"]["to do"] == ""
@@ -120,9 +119,8 @@ def test_five_clients_are_set_up_proved_and_taken_out(
     git("reset", "-q", cwd=repo)
     # The same again changes nothing, and what clients add to a file that was made goes with it.
     made = contents(repo)
-    assert set(patchq("setup", "--yes", "--json", cwd=repo).json()["files"].values()) == {
-        "unchanged"
-    }
+    again = patchq("setup", "--yes", "--json", cwd=repo).json()["files"]
+    assert {*again.values()} == {"unchanged"}
     assert contents(repo) == made
     assert patchq("setup", "--dry-run", cwd=repo).out == "nothing would change\n"
     opencode = repo / "opencode.json"
@@ -139,14 +137,9 @@ def test_every_client_has_a_file_that_is_read_back(repo: Path, home: Path) -> No
     before = contents(repo)
     for words in ([], ["--user"]):
         told = setup(repo, *CLIENTS, *words, code=int(not words))
-        states = {name: one["state"] for name, one in told.items()}
-        expected = dict.fromkeys(CLIENTS, "verified") | {"cline": "no server"}
-        expected |= {"aider": "no server"}
-        if words:
-            expected |= {"roo": "no server", "kilo": "no server"}
-        else:
-            expected |= {"windsurf": "failed"}
-        assert states == expected
+        states = {name: one["state"] for name, one in told.items() if one["state"] != "verified"}
+        more = dict.fromkeys(("roo", "kilo"), "no server") if words else {"windsurf": "failed"}
+        assert states == {"cline": "no server", "aider": "no server", **more}
     assert "read: AGENTS.md" in (repo / ".aider.conf.yml").read_text()
     assert NAME in (home / ".codeium/windsurf/mcp_config.json").read_text()
     setup(repo, "--remove", "--user")
@@ -164,17 +157,12 @@ def test_an_older_entry_is_replaced_and_a_changed_one_left(repo: Path) -> None:
     server = json.loads(file.read_text())["mcpServers"][NAME]
     assert (os.path.isabs(server["command"]), server["args"]) == (True, ["mcp"])
     changed = file.read_text().replace('"args"', '"env": {"A": "b"}, "args"')
-    for path, text in (
-        (".mcp.json", changed),
-        (".codex/config.toml", '[mcp_servers.patchq]\ncommand = "patchq"\nargs = ["mcp"]\n'),
-    ):
-        (repo / path).parent.mkdir(exist_ok=True)
-        (repo / path).write_text(text)
+    toml = '[mcp_servers.patchq]\ncommand = "patchq"\nargs = ["mcp"]\n'
+    write_files(repo, {".mcp.json": changed, ".codex/config.toml": toml})
     for words in (["claude", "codex"], ["--remove"]):
         told = patchq("setup", "--json", "--yes", *words, cwd=repo, code=None).json()["files"]
-        assert (
-            told[".mcp.json"] == told[".codex/config.toml"] == "left: a person changed its `patchq`"
-        )
+        for path in (".mcp.json", ".codex/config.toml"):
+            assert told[path] == "left: a person changed its `patchq`"
         assert file.read_text() == changed
 
 
@@ -183,50 +171,43 @@ def test_a_tracked_file_gets_no_path_of_this_machine(
 ) -> None:
     (repo / ".mcp.json").write_text("{}\n")
     git("add", ".mcp.json", cwd=repo)
-    told = setup(repo, "claude")
-    assert told["claude"]["state"] == "verified"
-    assert told["claude"]["file"] == "~/.claude.json"
-    assert "git tracks .mcp.json" in told["claude"]["note"]
+    told = setup(repo, "claude")["claude"]
+    assert (told["file"], told["state"]) == ("~/.claude.json", "verified")
+    assert "git tracks .mcp.json" in told["note"]
     assert (repo / ".mcp.json").read_text() == "{}\n"
     assert NAME in json.loads((home / ".claude.json").read_text())["mcpServers"]
     setup(repo, "claude", "--remove")
     assert not (home / ".claude.json").exists()
-    command = tmp_path / "linked"
-    command.write_text(
-        '#!/bin/sh\ntest ! -f .git || { echo "not in a linked one" >&2; exit 1; }\n'
-        f'exec {sys.executable} -m patchq "$@"\n'
+    refuses = 'test ! -f .git || { echo "not in a linked one" >&2; exit 1; }'
+    bin = programs(
+        tmp_path / "bin",
+        linked=f'{refuses}\nexec {PATCHQ} "$@"',
+        uvx=f'test "$1" = --offline && exec {PATCHQ} --version\n'
+        f'test "$1 $2 $3" = "--from patchq[all] patchq" && exec {PATCHQ} mcp',
     )
-    command.chmod(0o755)
     git("worktree", "add", "-q", "-b", "side", str(tmp_path / "side"), cwd=repo)
-    told = setup(repo, "claude", "--command", str(command), code=1)
-    assert told["claude"]["problem"] == "not in a linked one"
-    assert str(command) in (repo / ".mcp.json").read_text()
+    told = setup(repo, "claude", "--command", str(bin / "linked"), code=1)["claude"]
+    assert told["problem"] == "not in a linked one"
+    assert str(bin / "linked") in (repo / ".mcp.json").read_text()
     git("worktree", "remove", str(tmp_path / "side"), cwd=repo)
-    # `uvx` has this version at hand.
-    script = installed(tmp_path / "bin", uvx="") / "uvx"
-    script.write_text(
-        f'#!/bin/sh\ntest "$1" = --offline && exec {sys.executable} -m patchq --version\n'
-        f'test "$1 $2 $3" = "--from patchq[all] patchq" && exec {sys.executable} -m patchq mcp\n'
-    )
-    monkeypatch.setenv("PATH", f"{script.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{bin}:/usr/bin:/bin")  # `uvx` has this version at hand
     (repo / ".mcp.json").write_text("{}\n")
-    told = setup(repo, "claude")
-    assert (told["claude"]["file"], told["claude"]["state"]) == (".mcp.json", "verified")
+    told = setup(repo, "claude")["claude"]
+    assert (told["file"], told["state"]) == (".mcp.json", "verified")
     assert '"command": "uvx"' in (repo / ".mcp.json").read_text()
 
 
 def test_a_tracked_entry_that_starts_anywhere_is_kept(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = installed(tmp_path / "bin", tool="") / "tool"
-    script.write_text(f'#!/bin/sh\nexec {sys.executable} -m "$@"\n')
-    monkeypatch.setenv("PATH", f"{script.parent}:/usr/bin:/bin")
+    bin = programs(tmp_path / "bin", tool=f'exec {sys.executable} -m "$@"')
+    monkeypatch.setenv("PATH", f"{bin}:/usr/bin:/bin")
     assert setup(repo, "claude", "--command", "tool patchq")["claude"]["state"] == "verified"
     git("add", "--all", cwd=repo)
     before = contents(repo)
     told = setup(repo, "--check", "claude", "--command", "tool patchq")["claude"]
     assert (told["file"], told["state"]) == (".mcp.json", "verified")
-    script.write_text("#!/bin/sh\ntouch run\n")  # of whoever wrote the repository
+    (bin / "tool").write_text("#!/bin/sh\ntouch run\n")  # of whoever wrote the repository
     for words in (["claude"], ["--check", "claude"]):
         told = setup(repo, *words, code=1)["claude"]
         assert (told["file"], told["state"]) == (".mcp.json", "failed")
@@ -249,9 +230,8 @@ def test_a_server_that_does_not_answer(
     monkeypatch.setenv("OTHER", "1")
     if "sleep" in script:
         monkeypatch.setattr(module, "SECONDS", 1.0)
-    place = installed(tmp_path / "bin", server="x") / "server"
-    place.write_text(f"#!/bin/sh\n{script}\n")
-    assert module.failure([str(place)], tmp_path) == why
+    server = programs(tmp_path / "bin", server=script) / "server"
+    assert module.failure([str(server)], tmp_path) == why
 
 
 def test_nobody_to_ask_and_a_dry_run(repo: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, patchq, report, work
 from tests.helpers.gitrepo import git
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
 
@@ -24,20 +25,11 @@ def new(name: str) -> str:
 def repo(repo: Path) -> Path:
     """Two proposals each of two agents, one of nobody, one that is held, two that are refused."""
     wrong = block("a.txt", "nowhere\n", "x\n")
-    drop(
-        repo / ".patchq",
-        {
-            "a1.md": by("ada", new("a1")),
-            "a2.md": by("ada", new("a2")),
-            "b1.md": by("bob", new("b1")),
-            "b2.md": by("bob", new("b2")),
-            "n.md": new("n"),
-            "h.md": "---\nagent: bob\ndepends_on: [n]\n---\n" + new("h"),
-            "r1.md": by("ada", wrong + "1"),
-            "r2.md": by("ada", wrong + "2"),
-        },
-    )
-    patchq("run", cwd=repo, code=1)
+    ada = {"a1": new("a1"), "a2": new("a2"), "r1": wrong + "1", "r2": wrong + "2"}
+    bob = {"b1": new("b1"), "b2": new("b2")}
+    given = {id: by("ada", text) for id, text in ada.items()}
+    given |= {id: by("bob", text) for id, text in bob.items()}
+    work(repo, **given, n=new("n"), h=by("bob\ndepends_on: [n]", new("h")))
     return repo
 
 
@@ -47,16 +39,10 @@ def states(repo: Path, *ids: str) -> list[str]:
 
 def test_several_are_decided_and_each_is_told(repo: Path) -> None:
     done = patchq("accept", "a1", "b1", "a1", cwd=repo)
-    assert [line.split()[:2] for line in done.out.splitlines()] == [
-        ["accepted", "a1"], ["accepted", "b1"],
-    ]  # fmt: skip
+    assert re.findall(r"^(\w+ +\w+)", done.out, re.M) == ["accepted   a1", "accepted   b1"]
     done = patchq("discard", "a1", "a2", "b2", cwd=repo, code=2)
-    assert [line.split()[:2] for line in done.out.splitlines()] == [
-        ["discarded", "a2"], ["discarded", "b2"],
-    ]  # fmt: skip
-    assert done.err == (
-        "patchq: a1: change a1 does not wait for review: it is accepted; see `patchq show a1`\n"
-    )
+    assert re.findall(r"^(\w+ +\w+)", done.out, re.M) == ["discarded  a2", "discarded  b2"]
+    assert done.err.startswith("patchq: a1: change a1 does not wait for review: it is accepted; ")
 
 
 def test_the_worst_exit_code_is_that_of_all(repo: Path) -> None:
@@ -66,9 +52,8 @@ def test_the_worst_exit_code_is_that_of_all(repo: Path) -> None:
     told = patchq("--json", "accept", "b1", "a1", "r1", cwd=repo, code=2)
     assert [json.loads(line)["id"] for line in told.out.splitlines()] == ["a1"]
     errors = [json.loads(line)["error"] for line in told.err.splitlines()]
-    assert [(error["id"], error["code"]) for error in errors] == [
-        ("b1", "worktree.dirty"), ("r1", "usage"),
-    ]  # fmt: skip
+    codes = {error["id"]: error["code"] for error in errors}
+    assert codes == {"b1": "worktree.dirty", "r1": "usage"}
     assert patchq("accept", "b1", "b2", cwd=repo, code=1).out.startswith("accepted   b2")
 
 
@@ -79,7 +64,6 @@ def test_the_worst_exit_code_is_that_of_all(repo: Path) -> None:
         ("discard a1 --all-from ada --yes", "--all-from names the changes already"),
         ("discard --all-from ada", "there is no terminal to ask on: discard these 2 changes?"),
         ("accept --all-from adda --yes", "nothing of 'adda' to accept; did you mean `ada`?"),
-        ("accept a1 a2 --only 1", "--only names edits of one change"),
         ("retry r1 r2 --without 1", "--without names edits of one change"),
     ],
 )
@@ -106,9 +90,8 @@ def test_a_person_is_asked(repo: Path, answer: str, state: str) -> None:
         terminal.type(f"{answer}\n")
         lines = plain(terminal.read_all())
         assert terminal.process.wait(WAIT_SECONDS) == 0
-    assert any(
-        line.startswith("proposed  b1  ") and "+1 \N{MINUS SIGN}0 b1.txt" in line for line in lines
-    )
+    (b1,) = (line for line in lines if line.startswith("proposed  b1  "))
+    assert "+1 \N{MINUS SIGN}0 b1.txt" in b1
     assert states(repo, "b1", "b2", "a1") == [state, state, "proposed"]
 
 

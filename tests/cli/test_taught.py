@@ -10,7 +10,6 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,17 +19,13 @@ import pytest
 
 from tests.helpers import ending
 from tests.helpers.command import Done, fresh, patchq
-from tests.helpers.gitrepo import git, make_repo, tip, write_config
+from tests.helpers.gitrepo import GITCONFIG, commit_files, git, make_repo, tip, write_config
 
 LOGIN = """\
 class Login:
     def check(self, name, password):
         user = self.find(name)
         return user.password == password
-
-    def other(self, name, password):
-        user = self.find(name)
-        return user.password != password
 """
 WHO = {"AGENT": "pupil"}
 FILES = {
@@ -60,6 +55,11 @@ class Pupil:
         self.means = {int(c): names(states) for cell, states, _ in rows for c in cell.split(",")}
         self.later = {int(c): names(do) for cell, _, do in rows for c in cell.split(",")}
 
+    def says(self, pattern: str) -> re.Match[str]:
+        found = re.search(pattern, self.flat)
+        assert found, pattern
+        return found
+
     # ---------------------------------------------------------------- forms
 
     def edit(self, path: str, old: str, new: str) -> str:
@@ -69,22 +69,19 @@ class Pupil:
         return "".join(lines)
 
     def create(self, path: str, text: str) -> str:
-        assert "An empty SEARCH part creates the file" in self.flat
+        self.says("An empty SEARCH part creates the file")
         return self.edit(path, "", text)
 
     def rename(self, path: str, new: str) -> str:
-        marks = re.search("rename a file, put `(.*?)`, the new path and `(.*?)`", self.flat)
-        assert marks
+        marks = self.says("rename a file, put `(.*?)`, the new path and `(.*?)`")
         return f"{path}\n{marks[1]}\n{new}\n{marks[2]}\n"
 
     def delete(self, path: str) -> str:
-        marks = re.search("to delete one, `(.*?)` and `(.*?)` under its path", self.flat)
-        assert marks
+        marks = self.says("to delete one, `(.*?)` and `(.*?)` under its path")
         return f"{path}\n{marks[1]}\n{marks[2]}\n"
 
     def whole(self, path: str, text: str) -> str:
-        info = re.search("fence whose info names it behind a colon, like `(.*?)`", self.flat)
-        assert info
+        info = self.says("fence whose info names it behind a colon, like `(.*?)`")
         return f"```{info[1].replace('path/to/file.py', path)}\n{text}```\n"
 
     # ---------------------------------------------------------------- commands
@@ -103,7 +100,7 @@ class Pupil:
         return str(place)
 
     def submit(self, name: str, text: str) -> Done:
-        assert "(`git rev-parse HEAD`)" in self.flat
+        self.says(r"\(`git rev-parse HEAD`\)")
         base = git("rev-parse", "HEAD", cwd=self.repo)
         file = self.response(name, text)
         assert self.call("check", FILE=file).code in (0, 1)
@@ -119,16 +116,14 @@ class Pupil:
     def page(self, done: Done) -> str:
         state, id = done.out.split()[:2]
         assert (done.code, self.means[1]) == (1, [state])
-        again = re.search("`([^`]*)` prints the page once more", self.flat)
-        assert again
+        again = self.says("`([^`]*)` prints the page once more")
         words = shlex.split(again[1].replace("ID", id))[1:]
         assert patchq(*words, cwd=self.repo).out in done.out
         return done.out
 
     def again(self, name: str, page: str, edits: str) -> Done:
         """Send all edits under the lines that the page gives."""
-        told = re.search("under the lines from `(.*?)` to `(.*?)` that the page gives", self.flat)
-        assert told
+        told = self.says("under the lines from `(.*?)` to `(.*?)` that the page gives")
         found = re.search(f"^{told[1]}\nretries: .*?\n{told[2]}\n", page, re.M | re.S)
         assert found
         return self.call("ANEW", **WHO, ANEW=self.response(name, found[0] + edits))
@@ -142,13 +137,7 @@ def names(text: str) -> list[str]:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A repository of which a daemon takes care, in auto mode; agents were taught in it."""
     place = tmp_path_factory.mktemp("taught")
-    (place / "bin").mkdir()
-    command = place / "bin/patchq"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m patchq "$@"\n')
-    command.chmod(0o755)
-    (place / ".gitconfig").write_text(
-        "[user]\n\tname = Ada\n\temail = a@b.org\n[init]\n\tdefaultBranch = main\n"
-    )
+    (place / ".gitconfig").write_text(GITCONFIG)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(place))
         patch.setenv("GIT_CONFIG_GLOBAL", str(place / ".gitconfig"))
@@ -184,7 +173,7 @@ def test_one_file_and_several(pupil: Pupil) -> None:
     }
     for name, text in tasks.items():
         assert pupil.landed(pupil.submit(name, text)) == name
-    listed = git("ls-tree", "-r", "--name-only", "main", "src/", cwd=pupil.repo).split("\n")
+    listed = git("ls-tree", "--name-only", "main", "src/", cwd=pupil.repo).split("\n")
     assert {"src/new.py", "src/young.py", "src/more.py"} < {*listed}
     assert not {"src/gone.py", "src/old.py"} & {*listed}
     assert [now(pupil.repo, f"src/f{number}.py")[:6] for number in range(4)] == [
@@ -247,8 +236,7 @@ def test_the_section_alone(served: Path, tmp_path: Path) -> None:
     words = line.replace("BRANCH", "agent/f8").replace("NAME", "pupil")
     tree = tmp_path / "f8"
     git("worktree", "add", "-q", "-b", "agent/f8", str(tree), "main", cwd=served)
-    (tree / "src/f8.py").write_text("a = 18\nb = 8\n")
-    git("commit", "-qam", "Say 18", cwd=tree)
+    commit_files(tree, {"src/f8.py": "a = 18\nb = 8\n"})
     done = patchq(*shlex.split(words)[1:], cwd=tree, code=None)
     assert (done.code, done.out.split()[0]) == (0, "applied"), done.out
     assert "Assisted-by: pupil" in git("log", "-1", "--format=%B", "--", "src/f8.py", cwd=served)
@@ -284,11 +272,9 @@ def test_the_tools(pupil: Pupil, tmp_path: Path) -> None:
             answer = ask(number, "tools/call", name=name, arguments=change)
         assert (answer["isError"], answer["structuredContent"]["state"]) == (True, "rejected")
         assert "`submit` again with `retries`" in section
-        real = re.search(
-            r"^ *\d+ \| +(return user.password == .*\n)", answer["content"][0]["text"], re.M
-        )
-        assert real
-        edit["old"], change["retries"] = real[1], answer["structuredContent"]["id"]
+        text = answer["content"][0]["text"]
+        (edit["old"],) = re.findall(r"^ *\d+ \| +(return user.password == .*\n)", text, re.M)
+        change["retries"] = answer["structuredContent"]["id"]
         answer = ask(6, "tools/call", name=submit, arguments=change)
     assert answer["structuredContent"]["state"] == "applied"
     assert "return False" in now(pupil.repo, path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from tests.helpers.gitrepo import git, write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
 BAD = block("a.txt", "nowhere\n", "x\n")
-OTHER = block("b.txt", "", "b\n")
 
 
 def test_submit_waits_as_long_as_it_is_told(repo: Path) -> None:
@@ -34,10 +32,8 @@ def test_what_has_no_verdict_is_waited_for(repo: Path) -> None:
     done = patchq("--json", "wait", "x", "--timeout", "0.14", cwd=repo, code=124)
     assert '"message": "change x has no verdict after 0.1 s"' in done.err
     for verb in ("accept", "discard", "retry"):
-        assert (
-            "change x has no verdict yet; `patchq wait x`"
-            in patchq(verb, "x", cwd=repo, code=2).err
-        )
+        early = patchq(verb, "x", cwd=repo, code=2)
+        assert "change x has no verdict yet; `patchq wait x`" in early.err
     patchq("run", cwd=repo)
     assert patchq("wait", "x", cwd=repo).out.startswith("proposed   x")
     done = patchq("wait", "x", "--for", "accepted", "--timeout", "0.1", cwd=repo, code=124)
@@ -59,7 +55,7 @@ def test_a_refusal_says_what_to_send(repo: Path) -> None:
 
 def test_it_ends_with_the_verdict(repo: Path) -> None:
     """By a process of its own, which began to wait before the work did."""
-    (repo / "y.md").write_text(OTHER)
+    (repo / "y.md").write_text(EDIT)
     command = [sys.executable, "-m", "patchq", "submit", "y.md", "--wait"]
     piped: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
     with ending.running(command, cwd=repo, text=True, **piped) as waits:
@@ -94,25 +90,20 @@ def test_a_batch_is_known_as_soon_as_it_lies_in_the_inbox(
 
 def test_what_is_done_with_a_batch_is_told(repo: Path) -> None:
     """While a hook runs; nothing of it is believed once who said it is gone."""
-    write_config(
-        repo, "version: 1\nhooks: [{id: slow, stage: pre-apply, run: sleep 60, unconfined: true}]\n"
-    )
+    hook = "{id: slow, stage: pre-apply, run: sleep 60, unconfined: true}"
+    write_config(repo, f"version: 1\nhooks: [{hook}]\n")
     drop(repo / ".patchq", {"x.md": f"---\nid: own\n---\n{EDIT}"})
-    command = [sys.executable, "-m", "patchq", "run"]
-    with ending.running(command, cwd=repo) as work:
-        told = patchq("show", "own", "--json", cwd=repo).json()
-        until = time.monotonic() + ending.MOST_SECONDS
-        while not any(one["hook"] for one in told.get("doing", ())):
-            assert time.monotonic() < until
-            time.sleep(0.02)
-            told = patchq("show", "own", "--json", cwd=repo).json()
-        assert [(one["stage"], one["hook"]) for one in told["doing"]] == [("checking", "slow")]
-        assert told["state"] == "claimed"
-        overview = patchq("status", cwd=repo).out
-        assert "\n1 in hand: own checking by slow for " in overview
+
+    def told() -> Any:
+        return patchq("show", "own", "--json", cwd=repo).json()
+
+    with ending.running([sys.executable, "-m", "patchq", "run"], cwd=repo) as work:
+        ending.until(lambda: any(one["hook"] for one in told().get("doing", ())))
+        (doing,) = told()["doing"]
+        assert (told()["state"], doing["stage"], doing["hook"]) == ("claimed", "checking", "slow")
+        assert "\n1 in hand: own checking by slow for " in patchq("status", cwd=repo).out
         line = patchq("status", "own", cwd=repo).out
         assert line.startswith("claimed    own  in hand: checking by slow for ")
         work.kill()
-    told = patchq("show", "own", "--json", cwd=repo).json()
-    assert (told["state"], told["doing"]) == ("claimed", [])
+    assert (told()["state"], told()["doing"]) == ("claimed", [])
     assert "\n1 in hand\n" in patchq("status", cwd=repo).out

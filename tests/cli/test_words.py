@@ -6,14 +6,14 @@ import re
 from pathlib import Path
 
 from tests.helpers.command import block, patchq, work
-from tests.helpers.gitrepo import make_repo
+from tests.helpers.gitrepo import operators_file
 
 NEVER = re.compile(r"\b(?:batch(?:es)?|rungs?|gate|stands?)\b", re.IGNORECASE)
 RESPONSES = {
     "good": "---\nagent: codex\n---\n" + block("a.txt", "two\n", "2\n"),
     "same": block("a.txt", "two\n", "zwei\n"),
-    "top": "---\ndepends_on: [good]\n---\n" + block("b.txt", "b\n", "B\n"),
-    "wait": "---\ndepends_on: [nothing]\n---\n" + block("b.txt", "b\n", "c\n"),
+    "top": "---\ndepends_on: [good]\n---\n" + block("lib/b.txt", "b\n", "B\n"),
+    "wait": "---\ndepends_on: [nothing]\n---\n" + block("lib/b.txt", "b\n", "c\n"),
     "bad": block("a.txt", "nowhere\n", "2\n"),
     "twice": block("a.txt", "o", "0"),
     "ci": block(".github/x.yml", "", "a: 1\n"),
@@ -52,9 +52,8 @@ show good
 log"""
 
 
-def test_words_of_another_trade_are_in_no_output(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"})
-    patchq("init", cwd=repo)
+def test_words_of_another_trade_are_in_no_output(repo: Path) -> None:
+    operators_file(repo).unlink()
     for id, response in RESPONSES.items():
         work(repo, **{id: response})
     lines = COMMANDS.split("\n")

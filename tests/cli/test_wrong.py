@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.cli.command import GROUPS, VERBS
+from patchq.cli.command import VERBS
 from tests.cli.conftest import everything
 from tests.helpers.command import Done, block, patchq, work
 from tests.helpers.gitrepo import make_repo
@@ -103,12 +103,8 @@ def ways(verb: str) -> list[list[str]]:
     ]
 
 
-def test_every_verb_is_tried_and_listed() -> None:
-    assert RIGHT.keys() == VERBS.keys()
-    assert {name for names in GROUPS.values() for name in names} <= VERBS.keys()
-
-
 def test_one_line_and_nothing_written(repo: Path) -> None:
+    assert RIGHT.keys() == VERBS.keys()
     before = everything(repo.parent)
     for words in itertools.chain.from_iterable(map(ways, RIGHT)):
         error = json.loads(one_line(patchq("--json", *words, cwd=repo, code=2)))["error"]
@@ -124,9 +120,10 @@ def one_line(done: Done) -> str:
 
 
 def test_a_slip_is_answered_by_its_cure_in_one_sentence(repo: Path) -> None:
-    told = {words: one_line(patchq(*words.split(), cwd=repo, code=2)) for words in SLIPS}
-    assert {words: told[words] for words, cure in SLIPS.items() if cure not in told[words]} == {}
-    assert not [words for words in SLIPS if "usage:" in told[words]]
+    for words, cure in SLIPS.items():
+        told = one_line(patchq(*words.split(), cwd=repo, code=2))
+        assert cure in told, words
+        assert "usage:" not in told, words
 
 
 def test_a_filter_that_matches_nothing_tells_the_nearest_names(repo: Path) -> None:
