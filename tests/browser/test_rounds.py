@@ -11,8 +11,7 @@ import pytest
 
 from tests.browser.conftest import follow, rows
 from tests.helpers.command import block, patchq, work
-from tests.helpers.gitrepo import git
-from tests.page.people import state
+from tests.page.people import moved, state
 
 pytestmark = pytest.mark.browser
 Opening = Callable[..., Any]
@@ -173,10 +172,7 @@ def test_one_that_moved_is_shown_and_the_others_land(opened: Opening, repo: Path
     tab = opened("/?q=many-")
     tab.check("[data-whole]")
     follow(tab, "[data-bar] button[value=accept]")
-    tip = git("rev-parse", f"patchq/{ids[4]}", cwd=repo).strip()
-    tree = git("rev-parse", f"{tip}^{{tree}}", cwd=repo).strip()
-    moved = git("commit-tree", tree, "-p", tip, "-m", "by a person", cwd=repo).strip()
-    git("update-ref", f"refs/heads/patchq/{ids[4]}", moved, cwd=repo)
+    moved(repo, ids[4])
     tab.click("[data-decide=accept]")
     tab.locator("[role=alert]").wait_for()
     assert "has moved since it was looked at" in tab.inner_text("[role=alert]")

@@ -27,15 +27,16 @@ NEVER = re.compile(r"^---$|file_path|old_string|patchq (?:submit|show|wait)|`git
 T = TypeVar("T")
 
 
-async def over_stdio(repo: Path, use: Callable[[Client], Awaitable[T]], mode: str = ERAS[0]) -> T:
+async def over_stdio(
+    place: Path, use: Callable[[Client], Awaitable[T]], mode: str = ERAS[0], **how: Any
+) -> T:
     """What `use` makes of a client of a server that it starts, for the agent `robot`."""
+    words = ["-m", "patchq", "mcp", "--agent", "robot"]
     server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "patchq", "-C", str(repo), "mcp", "--agent", "robot"],
-        env={**os.environ},
+        command=sys.executable, args=words, env={**os.environ}, cwd=place
     )
     with Path(os.devnull).open("w") as nobody:
-        async with Client(stdio_client(server, nobody), mode=mode) as client:
+        async with Client(stdio_client(server, nobody), mode=mode, **how) as client:
             with anyio.fail_after(MOST_SECONDS):
                 return await use(client)
 

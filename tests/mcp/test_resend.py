@@ -19,9 +19,8 @@ ONE, TWO = "    return 1\n", "def two():\n    x = compute(1)\n    return x\n"
 
 
 def _changed(old: str, new: str) -> str:
-    return "".join(f"-{n}\n" for n in old.splitlines()) + "".join(
-        f"+{n}\n" for n in new.splitlines()
-    )
+    lines = [f"-{line}" for line in old.splitlines()] + [f"+{line}" for line in new.splitlines()]
+    return "\n".join(lines) + "\n"
 
 
 def _patch(path: str, old: str, new: str) -> str:
@@ -87,19 +86,18 @@ def test_what_a_refusal_asks_for_is_accepted(served: Path) -> None:
 
 
 SOUND = edit("f11.txt", "two\n", "2\n")
-WHOLE = {"path": "f12.txt", "new": "other\n"}
 OFFERED: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "one of two places": (
         [edit("code/11.py", "    x = compute(1)\n", "    x = 2\n"), SOUND],
         [{"path": "code/11.py", "old": "def two():\n    x = compute(1)\n    return x\n"}, SOUND],
     ),
     "a file that nobody says to have read": (
-        [WHOLE, {"path": "f13.txt", "delete": True}, edit("f11.txt", "four\n", "4\n")],
         [
-            {"path": "f12.txt", "old": "one\n"},
-            {"path": "f13.txt", "old": "one\n"},
-            {"path": "f11.txt", "old": "one\n"},
+            {"path": "f12.txt", "new": "other\n"},
+            {"path": "f13.txt", "delete": True},
+            edit("f11.txt", "four\n", "4\n"),
         ],
+        [{"path": f"f{number}.txt", "old": "one\n"} for number in (12, 13, 11)],
     ),
     "no file": (
         [edit("f99.txt", "two\n", "2\n"), {"path": "f98.txt", "new": "new\n"}],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from signal import SIGTERM
 from typing import Any
@@ -17,7 +17,6 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.helpers.ending import MOST_SECONDS, running, until
 from tests.helpers.gitrepo import git, make_repo
@@ -40,21 +39,16 @@ def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]
         assert refused["state"] == "rejected"
         assert [one["code"] for one in refused["problems"]] == ["match.none"]
         assert "2 | two" in said(wrong)
-
         change = {"edits": [edit(path, "two\n", "2\n")], "retries": refused["id"]}
         done = await client.call_tool("submit", change)
         verdict = done.structured_content
         assert verdict["state"] == "proposed"
-        shown = git("show", f"patchq/{verdict['id']}:{path}", cwd=served)
-        assert shown == "one\n2\nthree"
-        message = git("log", "-1", "--format=%B", verdict["commit"], cwd=served)
-        assert "Assisted-by: robot" in message
-
-        again = await client.call_tool("submit", change)
-        assert again.structured_content["state"] == "duplicate"
-        assert again.structured_content["duplicate_of"] == verdict["id"]
-        assert again.structured_content["token"] == verdict["token"]
-
+        commit = git("show", f"patchq/{verdict['id']}", cwd=served)
+        assert "Assisted-by: robot" in commit
+        assert "\n-two\n+2\n" in commit
+        again = (await client.call_tool("submit", change)).structured_content
+        assert (again["state"], again["duplicate_of"]) == ("duplicate", verdict["id"])
+        assert again["token"] == verdict["token"]
         stolen = await client.call_tool("withdraw", {"id": verdict["id"], "token": "0" * 32})
         assert stolen.is_error
         waits = {"edits": [edit(path, "one\n", "1\n")], "depends_on": ["nobody"]}
@@ -62,12 +56,10 @@ def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]
         assert held.structured_content["state"] == "held"
         assert held.structured_content["problems"][0]["code"] == "depends.failed"
         assert "is held after 2 s" in said(held)
-        given = {key: held.structured_content[key] for key in ("id", "token")}
-        assert not (await client.call_tool("withdraw", given)).is_error
-
-        given = {key: verdict[key] for key in ("id", "token")}
-        gone = await client.call_tool("withdraw", given)
-        assert gone.structured_content["state"] == "discarded"
+        for mine in (held.structured_content, verdict):
+            given = {key: mine[key] for key in ("id", "token")}
+            gone = await client.call_tool("withdraw", given)
+            assert gone.structured_content["state"] == "discarded"
 
     return use
 
@@ -147,46 +139,33 @@ def test_nothing_is_said_of_a_client_that_is_gone(served: Path) -> None:
         assert server.stderr.read() == ""
 
 
-def test_the_repository_is_that_of_the_clients_roots_else_of_the_directory(
-    tmp_path: Path,
-) -> None:
+def test_the_repository_is_that_of_the_clients_roots_else_the_directory(tmp_path: Path) -> None:
     """Without either, the server starts all the same and each tool says what is missing."""
     outside, repo = tmp_path / "outside", make_repo(tmp_path / "a repo", {"a.txt": "one\n"})
     outside.mkdir()
     git("init", "-q", str(tmp_path / "other"), cwd=tmp_path)
-    calls: dict[str, dict[str, Any]] = {
-        "status": {},
-        "report": {"id": "x"},
-        "how_to_answer": {"files": ["a.txt"]},
-    }
+    calls = {"status": {}, "report": {"id": "x"}, "how_to_answer": {"files": ["a.txt"]}}
 
-    async def ask(directory: Path, *roots: Path) -> list[tuple[bool, str]]:
-        async def named(context: Any) -> types.ListRootsResult:
-            return types.ListRootsResult(
-                roots=[types.Root.model_validate({"uri": root.as_uri()}) for root in roots]
-            )
-
-        server = StdioServerParameters(
-            command=sys.executable, args=["-m", "patchq", "mcp"], env={**os.environ}, cwd=directory
-        )
-        with Path(os.devnull).open("w") as nobody:
-            client = Client(
-                stdio_client(server, nobody),
-                mode="legacy",
-                list_roots_callback=named if roots else None,
-            )
-            async with client:
-                answers = [await client.call_tool(*call) for call in calls.items()]
+    async def use(client: Client) -> list[tuple[bool, str]]:
+        answers = [await client.call_tool(*call) for call in calls.items()]
         return [(bool(answer.is_error), said(answer)) for answer in answers]
+
+    def ask(directory: Path, *roots: Path) -> list[tuple[bool, str]]:
+        async def named(context: Any) -> types.ListRootsResult:
+            uris = [{"uri": root.as_uri()} for root in roots]
+            return types.ListRootsResult.model_validate({"roots": uris})
+
+        how = {"list_roots_callback": named if roots else None}
+        return anyio.run(partial(over_stdio, directory, use, "legacy", **how))
 
     for roots, missing in (
         ((), "the client names no roots"),
         ((tmp_path,), f"none of the client's roots ({tmp_path}) is in one"),
     ):
-        for refused, text in anyio.run(ask, outside, *roots):
+        for refused, text in ask(outside, *roots):
             assert refused
             assert f"{outside} is in no git repository, and {missing}" in text
     for directory, *named in ((repo,), (outside, tmp_path, repo), (tmp_path / "other", repo)):
-        *_, (refused, text) = anyio.run(ask, directory, *named)
+        *_, (refused, text) = ask(directory, *named)
         assert not refused
         assert "one\n" in text

@@ -7,16 +7,25 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from patchq.gate.service.loopback import HOST
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.ending import MOST_SECONDS, line_of, running
-from tests.helpers.gitrepo import make_repo
+from tests.helpers.gitrepo import git, make_repo
 
 _MOST_SECONDS = 1800.0  # of a page, which all tests of a module look at
+
+
+class Answer(NamedTuple):
+    """What the server said."""
+
+    code: int
+    text: str
+    headers: dict[str, str]
 
 
 class Person:
@@ -43,17 +52,14 @@ class Person:
             }
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         connection = http.client.HTTPConnection(HOST, self.port, timeout=60)
-        try:
+        with closing(connection):
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-            for name, value in sent.items():
-                if value:
-                    connection.putheader(name, value)
+            for name in filter(sent.get, sent):
+                connection.putheader(name, sent[name])
             connection.endheaders(body.encode() if sent.get("content-length") else None)
             response = connection.getresponse()
             told = {name.lower(): value for name, value in response.getheaders()}
             return Answer(response.status, response.read().decode(), told)
-        finally:
-            connection.close()
 
     def look(self, path: str) -> str:
         """A page that has to be there."""
@@ -66,19 +72,8 @@ class Person:
         return self.ask("POST", path, urlencode(fields), **headers)
 
 
-class Answer:
-    """What the server said."""
-
-    def __init__(self, code: int, text: str, headers: dict[str, str]) -> None:
-        self.code, self.text, self.headers = code, text, headers
-
-    @property
-    def commit(self) -> str:
-        """The commit that the page's forms carry."""
-        return commit_of(self.text)
-
-
 def commit_of(page: str) -> str:
+    """The commit that the page's forms carry."""
     found = re.search(r'name="commit" value="([0-9a-f]{40})"', page)
     assert found, page
     return found[1]
@@ -96,6 +91,14 @@ def proposals(tmp: Path, responses: dict[str, str], files: dict[str, str] | None
 def state(repo: Path, id: str) -> str:
     """The state of a change."""
     return str(patchq("--json", "status", id, cwd=repo).json()["state"])
+
+
+def moved(repo: Path, id: str) -> str:
+    """The commit of a person on top of a proposal, whose branch it becomes."""
+    words = ("-p", f"patchq/{id}", "-m", "by a person")
+    ours = git("commit-tree", f"patchq/{id}^{{tree}}", *words, cwd=repo)
+    git("update-ref", f"refs/heads/patchq/{id}", ours, cwd=repo)
+    return ours
 
 
 def edits(*pairs: tuple[str, str], agent: str = "writer-1", path: str = "a.txt") -> str:

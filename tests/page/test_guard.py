@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from patchq.page.server import MOST_BYTES
-from tests.helpers.command import patchq
-from tests.page.people import Person
+from tests.page.people import Person, state
 
 COMMIT = [("commit", "0" * 40)]
 
@@ -40,8 +39,8 @@ def test_what_is_not_shown(person: Person, path: str, headers: dict[str, str], c
         ({"origin": ""}, 403),
         ({"origin": "null"}, 403),
         ({"origin": "http://example.org"}, 403),
-        ({"origin": "https://HOST"}, 403),
-        ({"host": "127.0.0.1:PORT", "origin": "http://127.0.0.1:PORT"}, 421),
+        ({"origin": "https://{own}"}, 403),
+        ({"host": "127.0.0.1:{port}", "origin": "http://127.0.0.1:{port}"}, 421),
         ({"host": "example.org", "origin": "http://example.org"}, 421),
         ({"content_length": str(MOST_BYTES + 1)}, 413),
     ],
@@ -49,13 +48,10 @@ def test_what_is_not_shown(person: Person, path: str, headers: dict[str, str], c
 def test_decisions_from_elsewhere(
     person: Person, repo: Path, headers: dict[str, str], code: int
 ) -> None:
-    own = {"PORT": str(person.port), "HOST": person.host}
-    headers = {
-        name: re.sub("PORT|HOST", lambda found: own[found[0]], value)
-        for name, value in headers.items()
-    }
+    own = {"port": person.port, "own": person.host}
+    headers = {name: value.format(**own) for name, value in headers.items()}
     assert person.send("/batch/other/discard", COMMIT, **headers).code == code
-    assert patchq("--json", "status", "other", cwd=repo).json()["state"] == "proposed"
+    assert state(repo, "other") == "proposed"
 
 
 def test_the_key_is_exchanged_for_a_cookie(person: Person) -> None:
