@@ -144,10 +144,13 @@ def test_the_repository_is_that_of_the_clients_roots_else_the_directory(tmp_path
     outside, repo = tmp_path / "outside", make_repo(tmp_path / "a repo", {"a.txt": "one\n"})
     outside.mkdir()
     git("init", "-q", str(tmp_path / "other"), cwd=tmp_path)
-    calls = {"status": {}, "report": {"id": "x"}, "how_to_answer": {"files": ["a.txt"]}}
 
     async def use(client: Client) -> list[tuple[bool, str]]:
-        answers = [await client.call_tool(*call) for call in calls.items()]
+        answers = [
+            await client.call_tool("status"),
+            await client.call_tool("report", {"id": "x"}),
+            await client.call_tool("how_to_answer", {"files": ["a.txt"]}),
+        ]
         return [(bool(answer.is_error), said(answer)) for answer in answers]
 
     def ask(directory: Path, *roots: Path) -> list[tuple[bool, str]]:
