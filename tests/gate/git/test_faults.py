@@ -1,4 +1,4 @@
-"""What git and libgit2 say when something fails, and the fault that it stands for."""
+"""What git, libgit2 and the system say when something fails, and the fault that it stands for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.errors import ObjectDamaged
+from patchq.gate.errors import ObjectDamaged, disk_fault
 from patchq.gate.git.command import failure, fault
 
 SAID = {
@@ -26,7 +26,18 @@ def test_what_git_says_is_named_as_it_is(tmp_path: Path, said: str, code: str) -
     assert failure("cannot do it", said, tmp_path).code == code
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE])
-def test_what_libgit2_says_is_named_as_it_is(number: int) -> None:
-    error = OSError(f"failed to write object: {os.strerror(number)}")
-    assert fault("cannot read", error, ObjectDamaged).code == "fault.disk"
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(f"failed to write object: {os.strerror(errno.EMFILE)}"), "fault.disk"),
+        (OSError(errno.EIO, "Input/output error", b"/q"), "fault.disk"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "x"), None),
+    ],
+    ids=["libgit2's", "the system's", "of the response"],
+)
+def test_a_full_machine_is_no_fault_of_a_response(error: OSError, code: str | None) -> None:
+    found = disk_fault(error)
+    assert (found and found.code) == code
+    assert not found or (found.message and found.hint)
+    if error.errno is None:
+        assert fault("cannot read", error, ObjectDamaged).code == code

@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -255,30 +256,26 @@ def wrap_git(path: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> Non
     monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
 
 
-@pytest.mark.parametrize("script", ["exit 128", HALF_WAY], ids=["fails", "killed half-way"])
+@pytest.mark.parametrize(
+    ("scripts", "says"),
+    [
+        ({"read_tree": "exit 128"}, "read-tree failed"),
+        ({"read_tree": HALF_WAY}, "read-tree failed"),
+        ({"read_tree": HALF_WAY, "update_index": "exit 1"}, "update-index"),
+    ],
+    ids=["fails", "killed half-way", "cannot be undone now"],
+)
 def test_when_git_fails_everything_is_as_it_was(
-    path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch, script: str
+    path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch, scripts: Any, says: str
 ) -> None:
     before = files(path)
     with monkeypatch.context() as patch:
-        wrap_git(path, patch, read_tree=script)
-        with pytest.raises(RepositoryFault, match="read-tree failed"):
+        wrap_git(path, patch, **scripts)
+        with pytest.raises(RepositoryFault, match=says):
             follow(path, old, new).prepare()
-    assert files(path) == before
-    assert git("status", "--porcelain", cwd=path) == ""
-    assert rest(path) == []
-
-
-def test_what_cannot_be_undone_now_is_left_to_recovery(
-    path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = files(path)
-    with monkeypatch.context() as patch:
-        wrap_git(path, patch, read_tree=HALF_WAY, update_index="exit 1")
-        with pytest.raises(RepositoryFault, match="update-index"):
-            follow(path, old, new).prepare()
-    assert (path / ".git/index.lock").exists()
-    assert recover(Repository.open(path)) == [path]
+    left = "update_index" in scripts
+    assert (path / ".git/index.lock").exists() == left
+    assert recover(Repository.open(path)) == [path] * left
     assert files(path) == before
     assert git("status", "--porcelain", cwd=path) == ""
     assert rest(path) == []
