@@ -10,13 +10,12 @@ import itertools
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from patchq.cli.arguments import Argument, Entry
 from patchq.cli.command import VERBS
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -178,9 +177,9 @@ def test_commands_between_words_have_verbs_and_flags_that_there_are() -> None:
     for page in PAGES:
         for command in re.findall(r"`(patchq [^`]+)`", (ROOT / page).read_text(encoding="utf-8")):
             words = command.split()[1:]
-            verb = next((word for word in words if word in VERBS), None)
-            known = verb is not None or not words[0][0].islower()
-            if not (known and {*FLAG.findall(command)} <= own_flags(verb) | COMMON):
+            known = any(word in VERBS for word in words) or not words[0][0].islower()
+            verb = re.findall(r"^patchq(?: -\S+)*((?: [^- ]\S*)*)", command)[0].split()
+            if not (known and {*FLAG.findall(command)} <= flags(*verb) | COMMON):
                 wrong.append((page, command))
     assert wrong == []
 
@@ -188,18 +187,6 @@ def test_commands_between_words_have_verbs_and_flags_that_there_are() -> None:
 COMMON = {"--json", "--config", "--help", "--version", "--quiet", "--verbose"}
 
 
-def own_flags(verb: str | None) -> set[str]:
-    module, _ = VERBS.get(verb or "", ("look", ""))
-    return flags_of(import_module(f"patchq.cli.{module}").ARGUMENTS.get(verb, ()))
-
-
-def flags_of(entries: Iterable[Entry]) -> set[str]:
-    found = set[str]()
-    for entry in entries:
-        if isinstance(entry, Argument):
-            found |= {*entry.names}
-        elif isinstance(entry, tuple):
-            found |= flags_of(entry)
-        else:
-            found |= flags_of(argument for _, more in entry.values() for argument in more)
-    return found
+@cache
+def flags(*verb: str) -> set[str]:
+    return {*FLAG.findall(patchq(*verb, "--help", cwd=ROOT).out)}
