@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from patchq.gate.git import tidying
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
 from tests.helpers.command import drop, patchq
+from tests.helpers.ending import until
 from tests.helpers.gitrepo import git, make_repo
 
 WHO = Identity("Ada", "ada@example.org", 1, 0)
@@ -40,10 +40,7 @@ def test_packs_of_many_landings_become_one(repo: Path) -> None:
     for key, value in (("gc.auto", "1000"), ("gc.autoPackLimit", "1"), ("maintenance.auto", "1")):
         git("config", key, value, cwd=repo)
     land(repo, "z")
-    until = time.monotonic() + 60
-    while len(packs(repo)) != 1 or (repo / ".git/gc.pid").exists():
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    until(lambda: len(packs(repo)) == 1 and not (repo / ".git/gc.pid").exists())
     assert git("ls-tree", "-r", "--name-only", "patchq/z", cwd=repo).count("z/") == 30
     assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
 

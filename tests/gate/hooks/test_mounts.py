@@ -21,7 +21,7 @@ from patchq.cli import main
 from patchq.gate.hooks import mounts
 from patchq.gate.hooks.sandbox import NO_SANDBOX
 from tests.gate.hooks.test_engine import running
-from tests.helpers.command import block, drop, fresh, patchq, report
+from tests.helpers.command import block, drop, fresh, give, patchq, report
 from tests.helpers.ending import code_of
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
@@ -90,11 +90,8 @@ def write(repo: Path, name: str) -> None:
     drop(repo / ".patchq", {f"{name}.md": block(f"{name}.txt", "", f"{name}\n")})
 
 
-def told(repo: Path, name: str, code: int | None = 0) -> dict[str, Any]:
-    """The report on a batch under the configured hooks."""
-    write(repo, name)
-    patchq("run", cwd=repo, code=code)
-    return report(repo / ".patchq", name)
+def told(repo: Path, code: int = 0) -> dict[str, Any]:
+    return give(repo, "r", block("r.txt", "", "r\n"), code)
 
 
 # ---------------------------------------------------------------- the attacker
@@ -272,7 +269,7 @@ def test_h13_a_work_tree_that_was_moved_leads_nobody_astray(there: Path) -> None
     false = "mkdir -p $OLDPWD && echo false >$OLDPWD/r.txt"
     move = f"echo fixed >r.txt && cd / && mv {top} {top}-2 && {false}"
     configure(there, {"run": f"{move} && ln -s {top} {top}-3", "fixes": True})
-    assert told(there, "r")["state"] == "proposed"
+    assert told(there)["state"] == "proposed"
     assert git("show", "patchq/r:r.txt", cwd=there) == "fixed"
 
 
@@ -290,7 +287,7 @@ def test_a_virtual_environment_below_home_works_read_only(
     look = f"python -c 'import shown'; touch {location}/x || echo read-only; cat {venv}/../.netrc"
     configure(there, {"run": f"{look}; true"})
     assert ": ok\n" in patchq("config", "check", cwd=there).out
-    said = told(there, "r")["hooks"][0]["output"].split("\n")
+    said = told(there)["hooks"][0]["output"].split("\n")
     assert said[0] == "imported"
     assert said[-2] == "read-only"
 
@@ -303,7 +300,7 @@ def test_visible_shows_what_it_names(there: Path) -> None:
         {"run": f"{look}; cat ~+/../../../../../../extra/data", "visible": ["node_modules"]},
         {"run": look, "visible": ["~/extra"]},
     )
-    runs = {run["id"]: run["output"] for run in told(there, "r", code=1)["hooks"]}
+    runs = {run["id"]: run["output"] for run in told(there, code=1)["hooks"]}
     assert runs["h0"].startswith("found\ncat: ")
     assert "found" not in runs["h1"]
     assert SECRET not in str(runs)

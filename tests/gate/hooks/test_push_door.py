@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from patchq.gate.queue.lock import Lock
 from tests.gate.hooks.test_git_hooks import hook, tried
 from tests.helpers.command import patchq, report
-from tests.helpers.ending import running
+from tests.helpers.ending import running, until
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 NOTHING = "0" * 40
@@ -161,11 +160,7 @@ def test_pushes_from_a_work_tree_and_from_a_clone(repo: Path, tmp_path: Path) ->
     watch = [sys.executable, "-m", "patchq", "watch"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with running(watch, 250, cwd=repo, **quiet) as daemon:
-        until = time.monotonic() + 60
-        while "since" not in patchq("--json", "status", cwd=repo).out:
-            assert daemon.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        until(lambda: "since" in patchq("--json", "status", cwd=repo).out)
         status, said = tried("push", "origin", "HEAD:refs/for/main", "-o", "id=bad", cwd=clone)
         assert status == 1
         assert "remote: rejected   bad  result.syntax: the new file new.py" in said

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,7 +16,7 @@ from patchq.gate.errors import Interrupted
 from patchq.gate.queue.spool import create
 from patchq.gate.service.serve import Control
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.ending import line_of, running
+from tests.helpers.ending import line_of, running, until
 from tests.helpers.gitrepo import make_repo, operators_file
 
 HOOK = "version: 1\nhooks: [{id: slow, stage: pre-apply, run: %s, unconfined: true}]\n"
@@ -65,11 +64,7 @@ def test_a_stop_says_what_it_waits_for_and_may_leave_it(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "patchq"]
     piped: dict[str, Any] = {"cwd": repo, "stderr": subprocess.PIPE, "text": True}
     with running([*words, "watch"], **piped) as daemon:
-        until = time.monotonic() + 60
-        while "checking" not in patchq("status", "x", cwd=repo).out:
-            assert daemon.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        until(lambda: "checking" in patchq("status", "x", cwd=repo).out)
         with running([*words, "stop"], **piped) as stop:
             said = line_of(stop.stderr)
             assert said.startswith("patchq: waiting for x checking by slow for ")
