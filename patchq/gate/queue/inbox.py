@@ -47,8 +47,8 @@ _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
-# Errors of opening an entry that became another one, or is leased.
-_CHANGED = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EAGAIN}
+# Errors of opening an entry that became another one, or is leased, or whose directory did.
+_CHANGED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EAGAIN}
 
 _NO_DIRECTORY = FileNotFoundError, NotADirectoryError
 

@@ -103,7 +103,7 @@ class Folder:
 
     def status(self, name: str) -> os.stat_result | None:
         """Return the status of an entry or a link itself, or None."""
-        with self.opened() as folder, suppress(FileNotFoundError, NotADirectoryError):
+        with suppress(FileNotFoundError, NotADirectoryError), self.opened() as folder:
             return os.stat(name, dir_fd=folder, follow_symlinks=False)
         return None
 
@@ -127,19 +127,19 @@ class Folder:
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
-        with self.opened() as folder, suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), self.opened() as folder:
             os.unlink(name, dir_fd=folder)
 
     def move(self, name: str, target: Folder, new: str) -> bool:
         """Rename into another folder; return False if the entry cannot be had."""
-        with self.opened() as source, target.opened() as there:
+        with suppress(FileNotFoundError), self.opened() as source, target.opened() as there:
             try:
                 os.rename(name, new, src_dir_fd=source, dst_dir_fd=there)
+                return True
             except OSError as error:
                 if error.errno not in _NOT_OURS:
                     raise
-                return False
-        return True
+        return False
 
 
 def refuse_network(root: Path) -> None:

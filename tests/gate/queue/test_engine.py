@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 from patchq.gate.errors import DiskFault, QueueLocked
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
+from patchq.gate.queue.inbox import Inbox
 from patchq.gate.queue.lock import activities, lock_owner
 from patchq.gate.queue.spool import Folder, create
 from tests.helpers.claims import finish
@@ -91,6 +93,19 @@ def test_an_entry_that_cannot_be_moved_keeps_none_from_its_turn(
 
 
 # ------------------------------------------------------------------ complete, or not
+
+
+def test_f15_names_of_an_inbox_that_goes_away_are_passed_over(
+    root: Path, queue: StoreQueue
+) -> None:
+    for name in ("1.md", "2.md"):
+        drop(root, name)
+    inbox = Inbox(Folder(root / "inbox", lasting=False), 0.0)
+    names = inbox.complete()
+    assert next(names) == "1.md"
+    shutil.rmtree(root / "inbox")
+    assert not inbox.folder.move("1.md", queue.outbox.active, "1.md")
+    assert [*names] == []
 
 
 def test_f01_a_file_that_is_being_written_waits(root: Path, queue: StoreQueue) -> None:
