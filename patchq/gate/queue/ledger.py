@@ -216,9 +216,9 @@ class QueueEngine(KnownBatches, ABC):
         return claims
 
     def _leave_claims(self) -> None:
-        """Leave what is in hand, and not adopted, to whoever recovers it."""
+        """Leave what is in hand to whoever recovers it."""
         self.store.run(
-            "update responses set session = null where session = :me and adopted = 0"
+            "update responses set session = null where session = :me"
             " and state in ('claimed', 'ending')",
             me=self._session,
         )
@@ -247,11 +247,11 @@ class QueueEngine(KnownBatches, ABC):
         One that lives and recovers its own, as behind a lost connection, is counted once.
         """
         tokens = {claim.token for claim in claims} - self._attempted
-        self._attempted |= tokens
         self.store.each(
             "update responses set deaths = deaths + 1 where token = :token",
             [{"token": token} for token in tokens],
         )
+        self._attempted |= tokens
 
     def _claims(self, which: str, *, but: Collection[str] = (), **values: object) -> list[Claim]:
         rows = self.store.all(

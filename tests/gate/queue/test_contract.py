@@ -8,6 +8,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
+from unittest.mock import Mock
 
 import pytest
 
@@ -186,6 +187,10 @@ def test_each_process_that_decides_on_a_response_counts_once(again: Open) -> Non
     dead.close()
     queue = again()
     [claim] = queue.recover()
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr(queue.store, "each", Mock(side_effect=Busy("locked")))
+        with pytest.raises(Busy):
+            queue.attempt([claim])
     queue.attempt([claim])
     queue.attempt([claim])
     queue.close()
@@ -280,6 +285,17 @@ def test_an_adopted_response_is_left_alone_while_its_owner_lives(again: Open) ->
     command.close()
     [back] = daemon.recover()
     assert (back.data, back.source) == (b"text", claim.source)
+
+
+def test_an_adopted_response_comes_back_once_its_owner_leaves_it(again: Open) -> None:
+    daemon = again()
+    daemon.acquire()
+    claim = daemon.adopt(b"text", "-")
+    daemon.reserve(claim, "fix")
+    daemon.release()
+    daemon.acquire()
+    [back] = daemon.recover()
+    assert (back.token, daemon.reserve(back, "other")) == (claim.token, "fix")
 
 
 def test_an_adopted_response_that_is_held_passes_to_the_daemon(again: Open) -> None:
