@@ -43,7 +43,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the project, whose commands are the ones on the PATH, beside a repository."""
     at = tmp_path / "checkout"
     past = shutil.ignore_patterns("__pycache__", "scenarios")
-    for name in ("patchq", "hooks", "tests", "docs"):
+    for name in ("patchq", "hooks", "tests", "bench", "docs"):
         shutil.copytree(ROOT / name, at / name, ignore=past)
     shutil.copy(ROOT / "pyproject.toml", at)
     (tmp_path / "bin").mkdir()

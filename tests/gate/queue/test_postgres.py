@@ -14,12 +14,12 @@ from contextlib import ExitStack, closing, contextmanager
 import psycopg
 import pytest
 
+from bench.cluster.server import running as database_server
 from patchq.gate.errors import DatabaseFault, LaneLost
 from patchq.gate.queue import Claim
 from patchq.gate.queue.bell import Bell
 from patchq.gate.queue.postgres.database import migrate
 from patchq.gate.queue.postgres.engine import PostgresQueue
-from tests.helpers import postgres
 from tests.helpers.claims import finish, hold, report
 from tests.helpers.ending import line_of, running
 
@@ -249,7 +249,7 @@ def test_a_server_that_takes_no_writes_for_now_is_tried_again(again: Open, datab
 
 
 def test_nothing_that_was_flushed_is_lost_with_the_server() -> None:
-    with postgres.server() as server:
+    with database_server() as server:
         with psycopg.connect(server.conninfo) as connection:
             migrate(connection)
         queue = PostgresQueue(server.conninfo)

@@ -11,8 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from bench.cluster.server import running as database_server
 from patchq.gate.queue.postgres.database import migrate
-from tests.helpers import postgres
 from tests.helpers.command import block, drop, report, seen
 from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import git
@@ -204,7 +204,7 @@ def stopped(pid: int) -> bool:
 
 
 def test_a_database_that_dies_in_between_loses_nothing(tmp_path: Path) -> None:
-    with postgres.server() as server:
+    with database_server() as server:
         with psycopg.connect(server.conninfo) as connection:
             migrate(connection)
         machines = Machines(tmp_path, server.conninfo, FILES, CONFIG)
