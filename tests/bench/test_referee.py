@@ -44,11 +44,11 @@ class Stage:
         self.by_hand[oid] = {"f.txt": text}
         return oid
 
-    def intent(self, declared: bool = True) -> Intent:
+    def intent(self) -> Intent:
         quote = TEXT[self.at - 2 : self.at + 1]
         new = edited(quote, 2, "asked\n")
         edit = Edit("replace", "f.txt", self.at - 2, "".join(quote), new)
-        return Intent("r", self.base, declared, (edit,), "search_replace", "free")
+        return Intent("r", self.base, True, (edit,), "search_replace", "free")
 
     def wanted(self) -> str:
         return edited(edited(TEXT, 5, "by hand\n").splitlines(keepends=True), self.at, "asked\n")
@@ -75,20 +75,16 @@ class Stage:
         }
         (where / "r.report.json").write_text(json.dumps(told | more))
 
-    def refuse(self, code: str = "conflict.base", commit: str | None = None) -> None:
-        problem = {
-            "code": code,
-            "severity": "error",
-            "path": "f.txt",
-            "message": "collides",
-            "conflicts_with": {"commit": commit or self.moved, "batch": None, "path": "f.txt"},
-        }
+    def refuse(self, code: str = "conflict.base") -> None:
+        collision = {"commit": self.moved, "batch": None, "path": "f.txt"}
+        problem = {"code": code, "severity": "error", "path": "f.txt", "message": "collides"}
+        problem |= {"conflicts_with": collision}
         self.report("rejected", problems=[problem])
 
-    def judged(self, home: Path, intent: Intent | None = None) -> Finding:
+    def judged(self, home: Path) -> Finding:
         after = git("rev-parse", "main", cwd=self.repo)
         digest = hashlib.sha256(b"r").hexdigest()
-        record = Record(intent or self.intent(), "r.md", digest, self.moved, after, 0.0)
+        record = Record(self.intent(), "r.md", digest, self.moved, after, 0.0)
         assert load_record(record.dump()) == record
         storm = Storm(self.repo, "main", self.base, [record], self.by_hand)
         return judge(storm, home, self.root / "merges.git")
@@ -110,11 +106,6 @@ def test_the_referee_has_nothing_against_what_is_right(
     assert stage.judged(home).violations == []
 
 
-def lands_twice(stage: Stage) -> None:
-    lands_right(stage)
-    stage.refuse()
-
-
 def lets_a_stranger_in(stage: Stage) -> None:
     lands_right(stage)
     commit_files(stage.repo, {"other.txt": "z\n"})
@@ -132,15 +123,9 @@ def breaks_the_repository(stage: Stage) -> None:
     (stage.repo / ".git/objects" / blob[:2] / blob[2:]).unlink()
 
 
-def _by_hand(**commits: str) -> Play:
-    """Land what was wanted, as if these commits by hand had been made."""
-
-    def play(stage: Stage) -> None:
-        lands_right(stage)
-        for commit, text in commits.items():
-            stage.by_hand[getattr(stage, commit, "0" * 40)] = {"f.txt": text}
-
-    return play
+def loses_a_commit(stage: Stage) -> None:
+    lands_right(stage)
+    stage.by_hand["0" * 40] = {"f.txt": "lost\n"}
 
 
 LIES: dict[str, tuple[str, Play, int]] = {
@@ -152,15 +137,12 @@ LIES: dict[str, tuple[str, Play, int]] = {
     "without a trailer": ("lacks the trailer",
                           lambda s: s.applied(s.wanted(), trailer="Patchq-Batch: another"), 15),
     "elsewhere": ("is not on the target", lands_elsewhere, 15),
-    "twice": ("2 verdicts", lands_twice, 15),
     "says nothing": ("0 verdicts", lambda s: s.land(s.wanted()), 15),
     "refuses without reason": ("refused without reason", Stage.refuse, 15),
     "refuses for a match": ("refused for", lambda s: s.refuse("match.none"), 5),
-    "names an older commit": ("which did not land since", lambda s: s.refuse(commit=s.base), 5),
     "proposes": ("proposed for nothing",
                  lambda s: s.report("proposed", s.land(s.wanted()), branch="main"), 15),
-    "loses a commit": ("a commit by hand is lost", _by_hand(none="lost\n"), 15),
-    "changes a commit by hand": ("a commit by hand changed", _by_hand(moved="meant\n"), 15),
+    "loses a commit": ("a commit by hand is lost", loses_a_commit, 15),
     "lets a stranger in": ("nobody's commit", lets_a_stranger_in, 15),
     "breaks the repository": ("git fsck", breaks_the_repository, 15),
 }  # fmt: skip
