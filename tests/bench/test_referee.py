@@ -77,8 +77,8 @@ class Stage:
 
     def refuse(self, code: str = "conflict.base") -> None:
         collision = {"commit": self.moved, "batch": None, "path": "f.txt"}
-        problem = {"code": code, "severity": "error", "path": "f.txt", "message": "collides"}
-        problem |= {"conflicts_with": collision}
+        problem: dict[str, Any] = {"code": code, "severity": "error", "path": "f.txt"}
+        problem |= {"message": "collides", "conflicts_with": collision}
         self.report("rejected", problems=[problem])
 
     def judged(self, home: Path) -> Finding:
