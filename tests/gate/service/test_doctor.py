@@ -54,6 +54,13 @@ def test_all_is_well(repo: Path) -> None:
     assert re.search("ok +queue.there +the queue is there", out)
 
 
+def test_a_machine_without_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.fspath(repo))
+    found = doctor(repo, code=1)
+    assert "there is no git on the PATH" in found["git.version"]["message"]
+    assert found["git.version"]["cure"].startswith("install git")
+
+
 # ---------------------------------------------------------------- the repository
 
 

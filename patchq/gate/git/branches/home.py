@@ -1,20 +1,23 @@
 """The home branch: the one whose tip has the rules of the gate, as the repository records it.
 
 Only the `config` file of the common git directory counts.  Git's merged view has more (a linked
-work tree's `config.worktree`, the user's own file, whatever an `include` names): who can write one
-of these must not choose whose rules count.
+work tree's `config.worktree`, the user's own file, whatever an `include` names), and libgit2
+follows an include even where it reads one file: who can write one of these must not choose whose
+rules count.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
+import pygit2
 from msgspec import Struct
 
 from patchq.gate.errors import RepositoryFault, UsageError
 from patchq.gate.git import records
-from patchq.gate.git.command import Git
+from patchq.gate.git.command import Git, misconfigured
 from patchq.gate.git.refs import head_target, is_ref_name, ref_value
 from patchq.gate.git.repository import Repository
 
@@ -47,13 +50,7 @@ class HomeGone(UsageError):
 
 def recorded(commondir: Path) -> Home | None:
     """Return the recorded home branch, or None."""
-    file = commondir / "config"
-    words = ("config", "--file", os.fspath(file), "--no-includes", "-z", "--get-regexp")
-    done = Git(directory=commondir).run(*words, rf"^{_TARGET}$|^{_REMOTE}$")
-    if done.code not in (0, 1):
-        raise RepositoryFault(f"cannot read {file}: {done.complaint}")
-    lines = (line.partition("\n") for line in done.text.split("\0"))
-    found = {key: value for key, _, value in lines}
+    found = _settings(commondir / "config")
     if _TARGET not in found:
         return None
     home = Home(found[_TARGET], found.get(_REMOTE) or None)
@@ -62,6 +59,24 @@ def recorded(commondir: Path) -> Home | None:
             f"{_TARGET} in git's configuration is no branch: {home.branch!r}", _ANOTHER
         )
     return home
+
+
+def _settings(file: Path) -> Mapping[str, str]:
+    try:
+        text = file.read_bytes()
+        if text.isascii() and b"include" not in text.lower():
+            config = pygit2.Config(os.fspath(file))
+            return {key: config[key] or "" for key in (_TARGET, _REMOTE) if key in config}
+    except FileNotFoundError:
+        return {}
+    except pygit2.GitError as error:
+        raise misconfigured(error) from None
+    words = ("config", "--file", os.fspath(file), "--no-includes", "-z", "--get-regexp")
+    done = Git(directory=file.parent).run(*words, rf"^{_TARGET}$|^{_REMOTE}$")
+    if done.code not in (0, 1):
+        raise RepositoryFault(f"cannot read {file}: {done.complaint}")
+    lines = (line.partition("\n") for line in done.text.split("\0"))
+    return {key: value for key, _, value in lines}
 
 
 def record(repo: Repository, home: Home) -> None:
