@@ -173,8 +173,8 @@ def metrics(counts: Mapping[Key, float], gauges: Mapping[str, float | None]) -> 
     return "".join(f"{line}\n" for line in lines)
 
 
-def write(path: Path, text: str) -> None:
-    """Replace the file, whose directory must exist."""
+def write(path: Path, text: str) -> bool:
+    """Replace the file, whose directory must exist; return False if that fails."""
     # The node exporter reads what ends in `.prom`, so the scratch file must not.
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -183,3 +183,5 @@ def write(path: Path, text: str) -> None:
         with suppress(OSError):
             scratch.unlink()
         _LOG.warning("%s: the statistics cannot be written: %s", path, error.strerror)
+        return False
+    return True

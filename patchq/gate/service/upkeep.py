@@ -94,6 +94,7 @@ class Upkeep:
         self._started = time()
         self._worked = self._wrote = monotonic()
         self._next_removal = 0.0
+        self._written: tuple[Path, str] | None = None  # the file of numbers
 
     def count(self, report: Report) -> None:
         self.verdicts[report.state] += 1
@@ -113,7 +114,7 @@ class Upkeep:
             self._repo.renew()
 
     def idle(self, session: Session, *, last: bool = False) -> None:
-        """Do a piece of the upkeep; the `last` one always writes the numbers."""
+        """Do a piece of the upkeep; the `last` one always looks at the numbers."""
         over = self._remove_old(session)
         if last or monotonic() - self._wrote >= _WRITE_SECONDS:
             self._write(session)
@@ -152,7 +153,9 @@ class Upkeep:
             "waiting": len(session.repo.refs(records.WAITING)),
             "start_time_seconds": self._started,
         }
-        stats.write(self._home / named, stats.metrics(queue.counts(), gauges))
+        file = self._home / named, stats.metrics(queue.counts(), gauges)
+        if file != self._written and stats.write(*file):
+            self._written = file
         self._wrote = monotonic()
 
 

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from patchq.gate.api import Gate
 from patchq.gate.report import logs
+from patchq.gate.service.upkeep import Manager, Upkeep
 from tests.gate.service.test_daemon import EDIT, WAIT_SECONDS, configure, repo, wait_for
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import operators_file
@@ -184,3 +186,20 @@ def test_prometheus_file(repo: Path, tmp_path: Path) -> None:
     assert told["patchq_decide_seconds_sum"] > 0
     assert os.listdir(file.parent) == ["patchq.prom"]
     assert oct(file.stat().st_mode & 0o777) == "0o644"
+
+
+def test_prometheus_file_is_replaced_by_other_numbers_only(repo: Path, tmp_path: Path) -> None:
+    file = tmp_path / "metrics/patchq.prom"
+    configure(repo, f"stats: {{prometheus: {file}}}\n")
+    with Gate.open(repo) as gate:
+        session = gate.session()
+        upkeep = Upkeep(session.repo, repo, Manager({}))
+        upkeep.idle(session, last=True)  # there is no directory
+        file.parent.mkdir()
+        upkeep.idle(session, last=True)
+        first = file.stat().st_ino
+        upkeep.idle(session, last=True)
+        assert file.stat().st_ino == first
+        drop(repo / ".patchq", {"x.md": EDIT})
+        upkeep.idle(session, last=True)
+        assert numbers(file)["patchq_inbox"] == 1
