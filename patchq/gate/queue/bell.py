@@ -32,6 +32,7 @@ class Bell:
         ready = {fd for fd, _ in poll.poll(max(0.0, seconds) * 1000)}
         with suppress(BlockingIOError):
             os.read(self._bell, 1 << 16)  # all that a pipe holds
+            ready.add(self._bell)  # it may ring since
         return ready
 
     def close(self) -> None:

@@ -91,6 +91,24 @@ def test_f16_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
     assert told.stderr == ""
 
 
+def test_a_ring_behind_a_look_at_others_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = os.pipe()
+    bell, read = Bell(), os.read
+
+    def rings_first(fd: int, size: int) -> bytes:
+        bell.ring()
+        return read(fd, size)
+
+    try:
+        os.write(other, b"x")
+        monkeypatch.setattr(os, "read", rings_first)
+        assert len(bell.wait(60, one)) == 2
+    finally:
+        bell.close()
+        os.close(one)
+        os.close(other)
+
+
 def test_a_bell_waits_for_any_number_of_a_descriptor() -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(2048, limits[0]), limits[1]))
