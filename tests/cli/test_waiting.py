@@ -10,6 +10,12 @@ from typing import Any
 
 import pytest
 
+from patchq.gate.api import Gate
+from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.queue.engine import StoreQueue
+from patchq.gate.queue.inbox import Pending
+from patchq.gate.report.schema import Report
+from patchq.gate.review import from_git
 from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq, work
 from tests.helpers.gitrepo import git, write_config
@@ -86,6 +92,29 @@ def test_a_batch_is_known_as_soon_as_it_lies_in_the_inbox(
         assert (told["id"], told["state"], told["source"]) == (id, "waiting", {"name": name})
     done = patchq("wait", id, "--timeout", "0.05", cwd=repo, code=124)
     assert re.search(f"in the inbox for \\d+ s; `patchq wait {id}` waits on", done.err)
+
+
+def test_a_verdict_that_comes_between_two_looks_is_waited_for(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, pending, looked = from_git.find, StoreQueue.pending, list[str]()
+
+    def look(context: RepoContext, id: str) -> tuple[Report, str]:
+        try:
+            return find(context, id)
+        finally:
+            looked.append(id)
+
+    def ends_before(queue: StoreQueue, id: str) -> Pending | None:
+        if looked:
+            patchq("run", cwd=repo)
+        return pending(queue, id)
+
+    monkeypatch.setattr(from_git, "find", look)
+    monkeypatch.setattr(StoreQueue, "pending", ends_before)
+    drop(repo / ".patchq", {"x.md": EDIT})
+    with Gate.open(repo) as gate:
+        assert gate.wait("x", timeout=60).state == "proposed"
 
 
 def test_what_is_done_with_a_batch_is_told(repo: Path) -> None:

@@ -290,7 +290,8 @@ def identify(context: RepoContext, name: str) -> str:
 
 def _is_here(context: RepoContext, id: str) -> bool:
     queue = store_queue(context.queue)
-    return bool(queue.load(id) or queue.past(id) or queue.pending(id))
+    # First: one that is not pending any more has its report.
+    return bool(queue.pending(id) or queue.load(id) or queue.past(id))
 
 
 def seen(

@@ -90,9 +90,9 @@ def _look(context: RepoContext, change: Ticket | str) -> Report | None:
         return rows.seen(context, *from_git.find(context, change))[0]
     except UsageError:
         queue = store_queue(context.queue)
-        # No change ever gets a text that is no id; one with a verdict meanwhile has its id.
-        given = batch_id(change) == change and queue.next_id(change) != change
-        if given or queue.pending(change):
+        # First: one that is not pending any more has its id.  What is no id never gets one.
+        waits = queue.pending(change) is not None
+        if waits or (batch_id(change) == change and queue.next_id(change) != change):
             return None
         raise
 
