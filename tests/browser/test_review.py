@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from tests.browser.conftest import follow
 from tests.helpers.command import block, patchq, work
 from tests.helpers.gitrepo import git
 from tests.helpers.pages import ROOT
-from tests.page.people import edits, served, state
+from tests.page.people import served, state
 
 pytestmark = pytest.mark.browser
 
@@ -27,11 +26,6 @@ THEMES = ("light", "dark")
 PICTURES = "REVIEW_PICTURES"
 """The variable of the environment that names where pictures are kept, to be looked at."""
 Opening = Callable[..., Any]
-
-
-def fresh(repo: Path, name: str, old: str, new: str) -> None:
-    """One more proposal."""
-    work(repo, **{name: edits((old, new), path="notes.md")})
 
 
 @pytest.mark.parametrize("width", [1440, 390])
@@ -118,7 +112,7 @@ def test_send_back_by_keys_alone(opened: Opening, repo: Path) -> None:
 
 
 def test_all_without_a_script(opened: Opening, repo: Path) -> None:
-    fresh(repo, "plain", "z\n", "Z\n")
+    work(repo, plain=block("notes.md", "z\n", "Z\n"))
     tab = opened("/", java_script_enabled=False)
     tab.click("[data-change=plain] a")
     tab.fill("#words", "notes.md:3: say why")
@@ -137,15 +131,6 @@ def test_all_without_a_script(opened: Opening, repo: Path) -> None:
     assert state(repo, "plain") == "accepted"
 
 
-def test_a_change_is_seen_at_once(opened: Opening, repo: Path) -> None:
-    tab = opened("/")
-    tab.locator("[data-waiting]", has_text=re.compile(r"\d")).wait_for()
-    fresh(repo, "news", "plain\n", "plainer\n")
-    tab.locator("[data-change=news]").wait_for()
-    patchq("discard", "news", cwd=repo)
-    tab.locator("[data-change=news]").wait_for(state="detached")
-
-
 def test_what_was_begun_is_not_taken_away(opened: Opening, repo: Path) -> None:
     tab = opened("/batch/rtl")
     tab.fill("#words", "half a sent")
@@ -155,7 +140,7 @@ def test_what_was_begun_is_not_taken_away(opened: Opening, repo: Path) -> None:
 
 
 def test_two_people_decide_at_once(opened: Opening, repo: Path) -> None:
-    fresh(repo, "both", "plain\n", "simple\n")
+    work(repo, both=block("notes.md", "plain\n", "simple\n"))
     ada, ben = opened("/batch/both"), opened("/batch/both")
     ada.route("**/changes*", lambda route: route.abort())
     ada.reload()
@@ -181,9 +166,6 @@ def test_a_page_of_another_site_decides_nothing(opened: Opening, url: str, repo:
     script = "([u, c]) => fetch(u, {method: 'POST', body: c, credentials: 'include', mode: 'no-cors'}).catch(() => 0)"  # noqa: E501
     tab.evaluate(script, [f"{own}/batch/rtl/discard", f"commit={commit}"])
     assert state(repo, "rtl") == "proposed"
-
-
-# ---------------------------------------------------------------- large changes
 
 
 @pytest.fixture(scope="module")

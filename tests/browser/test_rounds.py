@@ -107,8 +107,10 @@ def test_a_range_is_commented_on_by_the_mouse(opened: Opening, repo: Path) -> No
     assert patchq("--json", "show", "ranged", cwd=repo).json()["review"] is None
 
 
-def test_events_of_others_renew_the_numbers_alone(opened: Opening, repo: Path) -> None:
-    tab = opened("/batch/rtl")
+def test_events_of_others_renew_the_numbers_alone_but_on_the_inbox(
+    opened: Opening, repo: Path
+) -> None:
+    inbox, tab = opened("/"), opened("/batch/rtl")
     numbers = tab.locator("[data-waiting]", has_text=re.compile(r"^\d+$"))
     numbers.wait_for()
     before, read = int(numbers.inner_text()), list[str]()
@@ -118,6 +120,9 @@ def test_events_of_others_renew_the_numbers_alone(opened: Opening, repo: Path) -
         number = re.compile(f"^{before + n + 1}$")
         tab.locator("[data-waiting]", has_text=number).wait_for()
     assert read == []
+    inbox.locator("[data-change=event-4]").wait_for()
+    patchq("discard", "event-4", cwd=repo)
+    inbox.locator("[data-change=event-4]").wait_for(state="detached")
     patchq("send-back", "rtl", "-m", "shorter", cwd=repo)
     tab.locator("text=shorter").first.wait_for()
     assert read

@@ -25,9 +25,6 @@ def repo(repo: Path) -> Path:
     return repo
 
 
-# ---------------------------------------------------------------- how it is called
-
-
 def test_the_real_command_through_a_pipe(repo: Path) -> None:
     drop(repo / ".patchq", {"x.md": EDIT, "y.md": BAD})
     done = fresh("run", cwd=repo, code=1)
@@ -94,9 +91,6 @@ def test_without_a_repository_or_a_target(repo: Path, tmp_path: Path) -> None:
     assert "'mian' does not exist" in patchq("run", cwd=repo, code=2).err
 
 
-# ---------------------------------------------------------------- init, config
-
-
 def test_init_can_be_repeated(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", FILES)
     bare = tmp_path / "bare.git"
@@ -124,9 +118,6 @@ def test_sample_is_what_init_writes_and_it_is_valid(repo: Path) -> None:
     assert {"mode", "target", "queue", "validate"} <= schema["$defs"]["Config"]["properties"].keys()
 
 
-# ---------------------------------------------------------------- submit
-
-
 @pytest.fixture
 def daemon(repo: Path) -> Iterator[Path]:
     """The repository, with a daemon that watches."""
@@ -152,9 +143,6 @@ def test_daemon(daemon: Path) -> None:
     assert not [*(daemon / ".git").rglob("*.lock")]
 
 
-# ---------------------------------------------------------------- check, apply
-
-
 def test_check_writes_nothing(repo: Path) -> None:
     before = everything(repo)
     good = patchq("check", "good.md", cwd=repo)
@@ -164,19 +152,14 @@ def test_check_writes_nothing(repo: Path) -> None:
     assert bad.out.startswith("would be rejected   bad  match.none")
     stdin = patchq("--json", "check", "-", cwd=repo, stdin=EDIT).json()
     assert stdin["state"] == "proposed"
-    assert stdin["edits"][0]["lines"] == [2, 2]
     assert (stdin["branch"], stdin["commit"], stdin["decided"]) == (None, None, None)
     assert "This is what would become of the response now." in good.out
     assert "patchq accept" not in good.out
-    assert patchq("-q", "check", "-", cwd=repo, stdin=EDIT).out.count("\n") <= 1
     new = make_repo(repo.parent / "new", FILES)
     git("config", "patchq.target", "main", cwd=new)
     assert patchq("check", "-", cwd=new, stdin=EDIT).out.startswith("would be proposed")
     assert not (new / ".patchq").exists()
     assert everything(repo) == before
-
-
-# ---------------------------------------------------------------- looking
 
 
 def test_status(repo: Path) -> None:
@@ -198,20 +181,17 @@ def test_status(repo: Path) -> None:
 
 def test_status_is_bounded_and_says_what_it_left_out(repo: Path) -> None:
     new = block("new.txt", "", "new\n")
-    news = {f"x{n}": f"---\nagent: of-{n % 2}\n---\n{new}text {n}\n" for n in range(4)}
+    news = {f"x{n}": f"{new}text {n}\n" for n in range(4)}
     holds = {f"h{n}": f"---\ndepends_on: [none{n}]\n---\n{OTHER}" for n in range(2)}
-    drop(repo / ".patchq", {f"{id}.md": text for id, text in (news | holds).items()})
-    patchq("run", cwd=repo)
-    for words, held, waiting, counts, left in (
-        ((), ["h0", "h1"], ["x0", "x1", "x2", "x3"], (2, 4), (0, 0)),
-        (("--limit", "1"), ["h0"], ["x0"], (2, 4), (1, 3)),
-        (("--state", "proposed", "-n", "3"), [], ["x0", "x1", "x2"], (0, 4), (0, 1)),
+    work(repo, **news, **holds)
+    for words, held, waiting, left in (
+        (("--limit", "1"), ["h0"], ["x0"], {"held": 1, "waiting": 3}),
+        (("--state", "proposed", "-n", "3"), [], ["x0", "x1", "x2"], {"held": 0, "waiting": 1}),
     ):
         shown = patchq("--json", "status", *words, cwd=repo).json()
-        assert [it["id"] for it in shown["held"]] == held, words
-        assert [it["id"] for it in shown["waiting"]] == waiting, words
-        assert (shown["counts"]["held"], shown["counts"]["for_you"]) == counts, words
-        assert (shown["left_out"]["held"], shown["left_out"]["waiting"]) == left, words
+        assert [it["id"] for it in shown["held"]] == held
+        assert [it["id"] for it in shown["waiting"]] == waiting
+        assert left.items() <= shown["left_out"].items()
     git("branch", "-q", "-D", "patchq/x0", cwd=repo)
     counts = patchq("--json", "status", cwd=repo).json()["counts"]
     assert counts == {"for_you": 3, "accepted": 0, "for_agents": 0, "held": 2, "with_git": 1}

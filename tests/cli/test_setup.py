@@ -89,9 +89,6 @@ def test_what_cannot_be_read_is_refused_before_anything_is_written(
     assert contents(repo) == before
 
 
-# ---------------------------------------------------------------- the whole
-
-
 FIVE = ("claude", "codex", "gemini", "qwen", "opencode")
 
 

@@ -60,8 +60,6 @@ class Pupil:
         assert found, pattern
         return found
 
-    # ---------------------------------------------------------------- forms
-
     def edit(self, path: str, old: str, new: str) -> str:
         lines = self.block.splitlines(keepends=True)
         assert len(lines) == 6, "a path, three marks, and the halves between them"
@@ -83,8 +81,6 @@ class Pupil:
     def whole(self, path: str, text: str) -> str:
         info = self.says("fence whose info names it behind a colon, like `(.*?)`")
         return f"```{info[1].replace('path/to/file.py', path)}\n{text}```\n"
-
-    # ---------------------------------------------------------------- commands
 
     def call(self, *words: str, stdin: str = "", **values: str) -> Done:
         """The one command line that has the words, with the values in it."""
@@ -199,7 +195,6 @@ def test_a_work_tree_and_a_branch(pupil: Pupil, tmp_path: Path) -> None:
 
 
 def test_what_builds_on_another(pupil: Pupil) -> None:
-    """The second is there first, and waits."""
     text = pupil.waits.replace("ID", "api") + pupil.edit("src/f7.py", "a = 7\n", "a = 17\n")
     (line,) = (line for line in pupil.lines if "FILE" in line and "submit" in line)
     assert "hand it in without `--wait`" in pupil.flat
@@ -215,7 +210,6 @@ def test_what_builds_on_another(pupil: Pupil) -> None:
 
 
 def test_mending_a_quote_that_is_nowhere(pupil: Pupil) -> None:
-    """The file's real lines are taken from the page."""
     good = pupil.create("src/beside.py", "beside = 1\n")
     wrong = pupil.edit("src/login.py", "    def check(self, user, word):\n", "    pass\n")
     page = pupil.page(pupil.submit("stale", wrong + good))
@@ -230,7 +224,6 @@ def test_mending_a_quote_that_is_nowhere(pupil: Pupil) -> None:
 
 
 def test_the_section_alone(served: Path, tmp_path: Path) -> None:
-    """A branch whose agent says who it is."""
     flat = " ".join((served / "AGENTS.md").read_text().split())
     (line,) = re.findall("`(patchq submit [^`]*)`", flat)
     words = line.replace("BRANCH", "agent/f8").replace("NAME", "pupil")

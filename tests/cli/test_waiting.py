@@ -71,9 +71,6 @@ def test_it_ends_with_the_verdict(repo: Path) -> None:
         assert waits.wait(60) == 0
 
 
-# ---------------------------------------------------------------- before there is a verdict
-
-
 @pytest.mark.parametrize(
     ("name", "text", "id"),
     [

@@ -62,9 +62,6 @@ def left(repo: Path) -> list[str]:
     return sorted(files) + git("for-each-ref", cwd=repo).split("\n")
 
 
-# ---------------------------------------------------------------- what is offered
-
-
 TOOLS = {"submit", "check", "report", "status", "wait", "how_to_answer", "withdraw"}
 COMMAND_LINE = re.compile(r"`patchq|--\w|command line|patchq (?:submit|status|show|wait|watch|run)")
 
@@ -106,8 +103,6 @@ def test_http_is_for_this_machine(repo: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "fewer than 16 characters" in fresh("mcp", "--http", "0", cwd=repo, code=2).err
 
 
-# ---------------------------------------------------------------- edits
-
 KINDS: list[tuple[list[dict[str, Any]], dict[str, str]]] = [
     ([{"old": "two\n", "new": "2\n"}], {"a.txt": "one\n2\nthree"}),
     ([{"old": "e", "new": "E", "replace_all": True}], {"a.txt": "onE\ntwo\nthrEE"}),
@@ -129,12 +124,9 @@ def test_edits_are_read_as_meant(
     assert {name: git("show", f"patchq/x:{name}", cwd=repo) for name in names} == result
 
 
-# ---------------------------------------------------------------- what is wrong
-
 GOOD = edit("a.txt", "two\n", "2\n")
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("submit", {}, "expected one of `response` and `edits`"),
-    ("submit", {"response": "x", "edits": [GOOD]}, "expected one of"),
     ("submit", {"edit": [GOOD]}, "did you mean `edits`?"),
     ("submit", {"edits": [{**GOOD, "file": "b"}]}, "no argument `edits.0.file`"),
     ("submit", {"edits": [{"path": "a.txt"}]}, "expected `new`, `delete` or `rename_to`"),
@@ -148,7 +140,6 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("status", {"agent": ""}, "not empty"),
     ("check", {"response": "x", "message": "m"}, "no argument `message`"),
     ("report", {"id": "nobody"}, "there is no"),
-    ("wait", {"id": "nobody", "wait_seconds": 0}, "there is no"),
     ("status", {"limit": 0}, "`limit`"),
     ("how_to_answer", {"files": ["../a"]}, "path.outside"),
     ("withdraw", {"id": "nobody", "token": "x"}, "nobody"),
@@ -177,48 +168,32 @@ def test_what_is_wrong_is_said_and_leaves_nothing(repo: Path, door: SharedGate, 
     within(door, use, mode=mode)
 
 
-# ---------------------------------------------------------------- the oracle
-
-
 def test_check_foresees_what_submit_meets(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\nthree\nfour\nfive\n"})
-    first = [edit("a.txt", "two\n", "2\n"), {"path": "b.txt", "new": "new\n"}]
-    cases = [
-        (edit("a.txt", "three\n", "3\n"), True),  # borders on it
-        (edit("a.txt", "five\n", "5\n"), False),
-        ({"path": "a.txt", "delete": True}, True),
-        ({"path": "b.txt", "new": "b\n"}, True),
-    ]
-    text = response(FileEdit(**one) for one in first)
-    patchq("apply", "-", cwd=repo, stdin=f"---\nid: held\nagent: other\n---\n{text}")
-    for change, meets in cases:
-        text = response([FileEdit(**change)])
+    held = block("a.txt", "two\n", "2\n")
+    patchq("apply", "-", cwd=repo, stdin=f"---\nagent: other\n---\n{held}")
+    for text, others in (
+        (block("a.txt", "three\n", "3\n"), ["other"]),  # borders on it
+        (block("a.txt", "five\n", "5\n"), []),
+    ):
         foreseen = patchq("--json", "check", "-", cwd=repo, stdin=text).json()["problems"]
+        assert [one["conflicts_with"]["agent"] for one in foreseen] == others
         met = patchq("--json", "apply", "-", cwd=repo, stdin=text).json()
+        assert met["problems"] == foreseen
         patchq("discard", met["id"], cwd=repo)
-        conflicts = [one for one in met["problems"] if "conflict" in one["code"]]
-        assert [one for one in foreseen if "conflict" in one["code"]] == conflicts, change
-        others = {one["conflicts_with"]["agent"] for one in foreseen if one["conflicts_with"]}
-        assert others == ({"other"} if meets else set()), change
-
-
-# ---------------------------------------------------------------- without a daemon
 
 
 def test_submit_says_that_nobody_is_there(repo: Path, door: SharedGate) -> None:
     async def use(client: Client) -> None:
         said_all = {"id": "mine", "message": "a: b", "model": "m", "depends_on": ["x"]}
         done = await client.call_tool("submit", {"edits": [GOOD], **said_all})
-        assert not done.is_error
-        assert done.structured_content["state"] == "waiting"
+        assert (done.is_error, done.structured_content["state"]) == (False, "waiting")
         assert "no daemon works on the queue" in said(done)
         assert len([*(repo / ".patchq/inbox").glob("[!.]*")]) == 1
-        given = {"id": done.structured_content["id"], "wait_seconds": 0}
-        seen = await client.call_tool("wait", given)
+        seen = await client.call_tool("wait", {"id": "mine", "wait_seconds": 0})
         assert seen.structured_content["state"] == "waiting"
         work(repo, x=block("b.txt", "", "new\n"))
-        seen = await client.call_tool("wait", {"id": done.structured_content["id"]})
-        assert seen.structured_content["id"] == "mine"
+        seen = await client.call_tool("wait", {"id": "mine"})
         assert seen.structured_content["state"] == "proposed"  # on top of `x`
 
     within(door, use)
