@@ -19,28 +19,21 @@ def place(tmp_path: Path) -> Path:
     return make_repo(tmp_path / "repo")
 
 
-def test_migrate_makes_the_tables_once(
+def test_migrate_makes_the_tables_once_and_status_names_what_nobody_serves(
     place: Path, bare: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATCHQ_DATABASE", bare)
-    told = patchq("cluster", "status", cwd=place, code=2).err
-    assert "patchq cluster migrate" in told
-    first = patchq("cluster", "migrate", "--json", cwd=place).json()
-    assert first == {"version": VERSION, "made": True}
-    assert not patchq("cluster", "migrate", "--json", cwd=place).json()["made"]
-
-
-def test_status_names_what_nobody_serves(
-    place: Path, database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATCHQ_DATABASE", database)
-    feeder = PostgresQueue(database, lane_of=lambda data, name: data.decode())
-    worker = PostgresQueue(database, name="w1", lanes=["main"], beats=True)
+    assert "patchq cluster migrate" in patchq("cluster", "status", cwd=place, code=2).err
+    for made in (True, False):
+        told = patchq("cluster", "migrate", "--json", cwd=place).json()
+        assert told == {"version": VERSION, "made": made}
+    feeder = PostgresQueue(bare, lane_of=lambda data, name: data.decode())
+    worker = PostgresQueue(bare, name="w1", lanes=["main"], beats=True)
     feeder.submit(b"main", "a.md")
     feeder.submit(b"release/1", "b.md")
     feeder.submit(b"release/1", "c.md")
     assert [claim.data for claim in worker.claim(9)] == [b"main"]
-    with psycopg.connect(database) as connection:
+    with psycopg.connect(bare) as connection:
         connection.execute("update responses set came = came - 60")
     state = patchq("cluster", "status", "--json", cwd=place).json()
     lanes = {lane["lane"]: lane for lane in state["lanes"]}

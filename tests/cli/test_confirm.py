@@ -83,15 +83,12 @@ def test_quit_leaves_it_undecided(repo: Path, typed: str, code: int) -> None:
     assert states(repo, "x", "y") == ["applied", "applied"]
 
 
-def test_what_cannot_land_is_not_asked_about(repo: Path) -> None:
+def test_nobody_is_asked_of_what_cannot_land_or_where_nobody_talks(repo: Path) -> None:
     (repo / "b.txt").write_text("mine\n")
     bad = block("a.txt", "nowhere\n", "x\n")
     drop(repo / ".patchq", {"bad.md": bad, "dirty.md": TWO})
     assert QUESTION not in run(repo, code=1)
     assert states(repo, "bad", "dirty") == ["rejected", "proposed"]
-
-
-def test_who_does_not_talk_is_not_asked(repo: Path) -> None:
     for flag in ("--json", "-q"):
         drop(repo / ".patchq", {f"x{flag}.md": block(f"new{flag}.txt", "", "x\n")})
         assert QUESTION not in run(repo, flag=flag)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -57,18 +56,6 @@ def test_a_refusal_says_what_to_send(repo: Path) -> None:
     assert patchq("wait", "x", "--json", cwd=repo, code=1).json()["retry"]["prompt"]
     assert patchq("wait", "x", "--for", "rejected", cwd=repo).out == done.out
     assert patchq("wait", "x", "--for", "accepted", cwd=repo, code=1).out  # it cannot come
-
-
-def test_it_ends_with_the_verdict(repo: Path) -> None:
-    """By a process of its own, which began to wait before the work did."""
-    (repo / "y.md").write_text(EDIT)
-    command = [sys.executable, "-m", "patchq", "submit", "y.md", "--wait"]
-    piped: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
-    with ending.running(command, cwd=repo, text=True, **piped) as waits:
-        assert "waiting for the verdict on y" in ending.line_of(waits.stderr)
-        patchq("run", cwd=repo)
-        assert ending.line_of(waits.stdout).startswith("proposed   y")
-        assert waits.wait(60) == 0
 
 
 @pytest.mark.parametrize(

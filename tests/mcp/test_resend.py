@@ -32,9 +32,9 @@ def _diff(path: str, old: str, new: str) -> str:
     return f"--- a/{path}\n+++ b/{path}\n{counts}\n{_changed(old, new)}"
 
 
-def _call(path: str, old: str, new: str) -> str:
-    arguments = {"file_path": path, "old_string": old, "new_string": new}
-    return json.dumps([{"name": "replace", "arguments": arguments}])
+def _replace(path: str, old: str, new: str, **more: int) -> dict[str, Any]:
+    arguments = {"file_path": path, "old_string": old, "new_string": new, **more}
+    return {"name": "replace", "arguments": arguments}
 
 
 FORMS: dict[str, Callable[[str, str, str], dict[str, Any]]] = {
@@ -42,7 +42,7 @@ FORMS: dict[str, Callable[[str, str, str], dict[str, Any]]] = {
     "blocks": lambda *one: {"response": block(*one)},
     "a diff": lambda *one: {"response": _diff(*one)},
     "a patch": lambda *one: {"response": _patch(*one)},
-    "calls": lambda *one: {"response": _call(*one)},
+    "calls": lambda *one: {"response": json.dumps([_replace(*one)])},
 }
 KINDS = {
     "a slip": ("def tow(self):\n    y = compte(1)\n", "def two():\n    y = 2\n"),
@@ -116,32 +116,12 @@ OFFERED: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "a counted replacement beside a lost one": (
         json.dumps(
             [
-                {
-                    "name": "replace",
-                    "arguments": {
-                        "file_path": "code/11.py",
-                        "old_string": "compute(1)",
-                        "new_string": "compute(2)",
-                        "expected_replacements": 2,
-                    },
-                },
-                {
-                    "name": "replace",
-                    "arguments": {
-                        "file_path": "f99.txt",
-                        "old_string": "two",
-                        "new_string": "2",
-                    },
-                },
+                _replace("code/11.py", "compute(1)", "compute(2)", expected_replacements=2),
+                _replace("f99.txt", "two", "2"),
             ]
         ),
         [
-            {
-                "path": "code/11.py",
-                "old": "compute(1)",
-                "new": "compute(2)",
-                "replace_all": True,
-            },
+            {**edit("code/11.py", "compute(1)", "compute(2)"), "replace_all": True},
             {"path": "f99.txt"},
         ],
     ),
