@@ -10,7 +10,7 @@ import json
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import pytest
 
 from tests.helpers import ending
 from tests.helpers.command import Done, fresh, patchq
-from tests.helpers.gitrepo import GITCONFIG, commit_files, git, make_repo, tip, write_config
+from tests.helpers.gitrepo import GITCONFIG, git, make_repo, tip, write_config
 
 LOGIN = """\
 class Login:
@@ -180,18 +180,25 @@ def test_one_file_and_several(pupil: Pupil) -> None:
     assert "Assisted-by: pupil" in said
 
 
-def test_a_work_tree_and_a_branch(pupil: Pupil, tmp_path: Path) -> None:
-    for name, flag, values in (
-        ("f5", "--worktree", {**WHO, "DIR": str(tmp_path / "f5")}),
-        ("f6", "--branch", {**WHO, "BRANCH": "agent/f6"}),
-    ):
+def test_a_work_tree_and_branches(pupil: Pupil, tmp_path: Path) -> None:
+    """The last one by the section alone."""
+    section = " ".join((pupil.repo / "AGENTS.md").read_text().split())
+    (line,) = re.findall("`patchq (submit [^`]*)`", section)
+    words = line.replace("BRANCH", "agent/f8").replace("NAME", "pupil").split()
+    ways: dict[str, Callable[[], Done]] = {
+        "f5": lambda: pupil.call("--worktree", DIR=str(tmp_path / "f5"), **WHO),
+        "f6": lambda: pupil.call("--branch", BRANCH="agent/f6", **WHO),
+        "f8": lambda: patchq(*words, cwd=tmp_path / "f8", code=None),
+    }
+    for name, send in ways.items():
         tree = tmp_path / name
         git("worktree", "add", "-q", "-b", f"agent/{name}", str(tree), cwd=pupil.repo)
         (tree / f"src/{name}.py").write_text("a = 15\n")
-        if flag == "--branch":
+        if name != "f5":
             git("commit", "-qam", "Say 15", cwd=tree)
-        pupil.landed(pupil.call(flag, **values))
+        pupil.landed(send())
         assert now(pupil.repo, f"src/{name}.py") == "a = 15\n"
+        assert "Assisted-by: pupil" in git("log", "-1", "--format=%B", "main", cwd=pupil.repo)
 
 
 def test_what_builds_on_another(pupil: Pupil) -> None:
@@ -221,18 +228,6 @@ def test_mending_a_quote_that_is_nowhere(pupil: Pupil) -> None:
     pupil.landed(pupil.again("mended", page, right + good))
     assert "def check(self, name, secret):" in now(pupil.repo, "src/login.py")
     assert now(pupil.repo, "src/beside.py") == "beside = 1\n"
-
-
-def test_the_section_alone(served: Path, tmp_path: Path) -> None:
-    flat = " ".join((served / "AGENTS.md").read_text().split())
-    (line,) = re.findall("`(patchq submit [^`]*)`", flat)
-    words = line.replace("BRANCH", "agent/f8").replace("NAME", "pupil")
-    tree = tmp_path / "f8"
-    git("worktree", "add", "-q", "-b", "agent/f8", str(tree), "main", cwd=served)
-    commit_files(tree, {"src/f8.py": "a = 18\nb = 8\n"})
-    done = patchq(*shlex.split(words)[1:], cwd=tree, code=None)
-    assert (done.code, done.out.split()[0]) == (0, "applied"), done.out
-    assert "Assisted-by: pupil" in git("log", "-1", "--format=%B", "--", "src/f8.py", cwd=served)
 
 
 @pytest.mark.skipif(not find_spec("mcp"), reason="the extra `mcp` is not installed")

@@ -18,47 +18,22 @@ RESPONSES = {
     "twice": block("a.txt", "o", "0"),
     "ci": block(".github/x.yml", "", "a: 1\n"),
 }
-COMMANDS = """\
-
---help
-status -h
-log -h
-show -h
-accept -h
-status
-status good
-status top
-status wait
-status --ahead
-log
-log --state rejected
-show good
-show top
-show wait
-show bad
-show twice
-show ci
-show good --diff
-send-back same -m Say-two
-show same
-status
-accept top
-accept nothing
-accept bad
-accept same
-accept good
-accept same
-show good
-log"""
+COMMANDS = [
+    *("", "--help", "status -h", "log -h", "show -h", "accept -h"),
+    *("status", "status --ahead", "log", "log --state rejected", "show good --diff"),
+    *(f"{verb} {id}" for verb in ("status", "show") for id in RESPONSES),
+    *("send-back same -m Say-two", "show same", "status"),
+    *(f"accept {id}" for id in ("top", "nothing", "bad", "same", "good", "same")),
+    *("show good", "log"),
+]
 
 
 def test_words_of_another_trade_are_in_no_output(repo: Path) -> None:
     operators_file(repo).unlink()
     for id, response in RESPONSES.items():
         work(repo, **{id: response})
-    lines = COMMANDS.split("\n")
-    assert len(lines) >= 30
-    for line in lines:
+    assert len(COMMANDS) >= 30
+    for line in COMMANDS:
         done = patchq(*line.split(), cwd=repo, code=None)
         assert done.out + done.err
         assert not NEVER.search(done.out + done.err), (line, done)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
 import httpx2
@@ -24,9 +24,9 @@ def test_tools_by_http(served: Path) -> None:
             await _who_is_let_in(url, right)
             async with anyio.create_task_group() as group:
                 for number, mode in enumerate(ERAS * 3):
-                    use = _submitting(f"f{number}.txt")
+                    use = partial(_submit, f"f{number}.txt")
                     group.start_soon(over_http, url, right, use, mode)
-            await over_http(url, right, _listening(served, "f6.txt"), ERAS[0])
+            await over_http(url, right, partial(_listen, served), ERAS[0])
 
         anyio.run(main)
 
@@ -47,28 +47,21 @@ async def _who_is_let_in(url: str, right: dict[str, str]) -> None:
         assert large.status_code == 413
 
 
-def _submitting(path: str) -> Any:
-    async def use(client: Client) -> None:
-        done = await client.call_tool("submit", {"edits": [edit(path, "two\n", "2\n")]})
-        assert done.structured_content["state"] == "proposed"
-        assert [one["path"] for one in done.structured_content["edits"]] == [path]
-
-    return use
+async def _submit(path: str, client: Client) -> str:
+    done = await client.call_tool("submit", {"edits": [edit(path, "two\n", "2\n")]})
+    assert done.structured_content["state"] == "proposed"
+    assert [one["path"] for one in done.structured_content["edits"]] == [path]
+    return str(done.structured_content["id"])
 
 
-def _listening(repo: Path, path: str) -> Any:
+async def _listen(repo: Path, client: Client) -> None:
     """The newest protocol's way to be told that a report changed."""
-
-    async def use(client: Client) -> None:
-        done = await client.call_tool("submit", {"edits": [edit(path, "two\n", "2\n")]})
-        id = done.structured_content["id"]
-        async with client.listen(resource_subscriptions=[f"patchq://reports/{id}"]) as heard:
-            patchq("discard", id, cwd=repo)
-            with anyio.fail_after(60):
-                async for event in heard:
-                    assert event == ResourceUpdated(f"patchq://reports/{id}")
-                    break
-        seen = await client.call_tool("wait", {"id": id, "known": "proposed"})
-        assert seen.structured_content["state"] == "discarded"
-
-    return use
+    id = await _submit("f6.txt", client)
+    async with client.listen(resource_subscriptions=[f"patchq://reports/{id}"]) as heard:
+        patchq("discard", id, cwd=repo)
+        with anyio.fail_after(60):
+            async for event in heard:
+                assert event == ResourceUpdated(f"patchq://reports/{id}")
+                break
+    seen = await client.call_tool("wait", {"id": id, "known": "proposed"})
+    assert seen.structured_content["state"] == "discarded"

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -27,41 +27,39 @@ def test_tools_over_stdio(served: Path) -> None:
     async def main() -> None:
         async with anyio.create_task_group() as group:
             for mode, path in zip(ERAS, ("f0.txt", "f1.txt"), strict=True):
-                group.start_soon(over_stdio, served, _whole_round(served, path), mode)
+                use = partial(_whole_round, served, path)
+                group.start_soon(over_stdio, served, use, mode)
 
     anyio.run(main)
 
 
-def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]:
-    async def use(client: Client) -> None:
-        wrong = await client.call_tool("submit", {"edits": [edit(path, "tow\n", "2\n")]})
-        refused = wrong.structured_content
-        assert refused["state"] == "rejected"
-        assert [one["code"] for one in refused["problems"]] == ["match.none"]
-        assert "2 | two" in said(wrong)
-        change = {"edits": [edit(path, "two\n", "2\n")], "retries": refused["id"]}
-        done = await client.call_tool("submit", change)
-        verdict = done.structured_content
-        assert verdict["state"] == "proposed"
-        commit = git("show", f"patchq/{verdict['id']}", cwd=served)
-        assert "Assisted-by: robot" in commit
-        assert "\n-two\n+2\n" in commit
-        again = (await client.call_tool("submit", change)).structured_content
-        assert (again["state"], again["duplicate_of"]) == ("duplicate", verdict["id"])
-        assert again["token"] == verdict["token"]
-        stolen = await client.call_tool("withdraw", {"id": verdict["id"], "token": "0" * 32})
-        assert stolen.is_error
-        waits = {"edits": [edit(path, "one\n", "1\n")], "depends_on": ["nobody"]}
-        held = await client.call_tool("submit", {**waits, "wait_seconds": 2})
-        assert held.structured_content["state"] == "held"
-        assert held.structured_content["problems"][0]["code"] == "depends.failed"
-        assert "is held after 2 s" in said(held)
-        for mine in (held.structured_content, verdict):
-            given = {key: mine[key] for key in ("id", "token")}
-            gone = await client.call_tool("withdraw", given)
-            assert gone.structured_content["state"] == "discarded"
-
-    return use
+async def _whole_round(served: Path, path: str, client: Client) -> None:
+    wrong = await client.call_tool("submit", {"edits": [edit(path, "tow\n", "2\n")]})
+    refused = wrong.structured_content
+    assert refused["state"] == "rejected"
+    assert [one["code"] for one in refused["problems"]] == ["match.none"]
+    assert "2 | two" in said(wrong)
+    change = {"edits": [edit(path, "two\n", "2\n")], "retries": refused["id"]}
+    done = await client.call_tool("submit", change)
+    verdict = done.structured_content
+    assert verdict["state"] == "proposed"
+    commit = git("show", f"patchq/{verdict['id']}", cwd=served)
+    assert "Assisted-by: robot" in commit
+    assert "\n-two\n+2\n" in commit
+    again = (await client.call_tool("submit", change)).structured_content
+    assert (again["state"], again["duplicate_of"]) == ("duplicate", verdict["id"])
+    assert again["token"] == verdict["token"]
+    stolen = await client.call_tool("withdraw", {"id": verdict["id"], "token": "0" * 32})
+    assert stolen.is_error
+    waits = {"edits": [edit(path, "one\n", "1\n")], "depends_on": ["nobody"]}
+    held = await client.call_tool("submit", {**waits, "wait_seconds": 2})
+    assert held.structured_content["state"] == "held"
+    assert held.structured_content["problems"][0]["code"] == "depends.failed"
+    assert "is held after 2 s" in said(held)
+    for mine in (held.structured_content, verdict):
+        given = {key: mine[key] for key in ("id", "token")}
+        gone = await client.call_tool("withdraw", given)
+        assert gone.structured_content["state"] == "discarded"
 
 
 _PEAK_KB = 250_000

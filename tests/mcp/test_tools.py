@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,7 @@ def repo(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def door(repo: Path) -> Iterator[SharedGate]:
-    with ExitStack() as opened:
-        door = SharedGate(Options(repo))
-        opened.callback(door.close)
+    with closing(SharedGate(Options(repo))) as door:
         with door.gate():  # whose store has files beside it from now on
             pass
         yield door
