@@ -429,7 +429,7 @@ class Repository:
         base = self.tree(parent).root if parent else new_tree(b"")
         look_up = partial(self.leaf, base)
         declared = leaves(look_up, changes, partial(self.buffer.keep, ObjectType.BLOB))
-        places = {os.fsencode(path): leaf for path, leaf in declared.items()}
+        places = {path.encode("utf-8", "surrogateescape"): leaf for path, leaf in declared.items()}
         root = graft(self.trees, new_tree, base, places) or new_tree(b"")
         difference = differences(self.trees, base, root)
         after = {path: leaf for path, (_, leaf) in difference.items()}

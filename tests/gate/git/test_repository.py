@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -167,6 +170,26 @@ def test_changes_that_would_lose_data_are_refused(
 ) -> None:
     with pytest.raises(RepositoryFault):
         repo.write_commit(tip, changes, "m", WHO, WHO)
+
+
+def test_names_are_utf8_in_any_locale(path: Path, repo: Repository, tip: str) -> None:
+    script = """
+import sys
+from patchq.core.model.values import FileChange
+from patchq.gate.git.repository import Repository
+change = FileChange("\\xfc/a.py", None, b"a")
+print(Repository.open(sys.argv[1]).write_tree(sys.argv[2], [change]))
+"""
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    told = subprocess.run(
+        [sys.executable, "-c", script, path, tip],
+        env={**os.environ, **ascii_only},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    expected = repo.write_tree(tip, [edit("\xfc/a.py", None, "a")])
+    assert (told.stdout, told.stderr) == (f"{expected}\n", "")
 
 
 @pytest.mark.parametrize("files", [3, 40], ids=["loose", "beside a pack"])
