@@ -396,7 +396,8 @@ class LockFile:
             self.beside(suffix).unlink(missing_ok=True)
         self.unlock()
         if not self.beside(".d").exists():
-            self.own.unlink(missing_ok=True)
+            with suppress(OSError):  # whatever it served is done
+                self.own.unlink()
         os.close(self.fd)
 
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from errno import EIO
 from pathlib import Path
 from typing import Any
 
@@ -372,3 +373,22 @@ def test_an_interrupt_once_the_branch_moved_is_left_to_recovery(
     assert git("rev-parse", "main", cwd=path) == new
     assert git("status", "--porcelain", cwd=path) == ""
     assert rest(path) == []
+
+
+def test_a_file_of_patchq_that_cannot_be_removed_undoes_no_landing(
+    path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlink, failed = Path.unlink, list[str]()
+
+    def failing(place: Path, missing_ok: bool = False) -> None:
+        if place.suffix == ".ref":
+            failed.append(place.name)
+            raise OSError(EIO, "Input/output error", str(place))
+        unlink(place, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", failing)
+    (moved,) = Branches(Repository.open(path)).land([BranchMove("main", old, new, "m", WHO)])
+    assert failed
+    assert moved.made
+    assert git("rev-parse", "main", cwd=path) == new
+    assert git("status", "--porcelain", cwd=path) == ""
