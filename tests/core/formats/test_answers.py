@@ -87,10 +87,8 @@ def test_reads(value: Any, names: str) -> None:
 
 CUTS = [
     (messages(text(A), stop_reason="refusal"), "refusal"),
-    (messages(text(A), stop_reason="pause_turn"), "pause_turn"),
     (messages(text(A), stop_reason={"type": "end_turn"}), "{'type': 'end_turn'}"),
     (chat({"content": A}, "length"), "length"),
-    (chat({"content": A}, "content_filter"), "content_filter"),
     (generated({"text": A}, reason="MAX_TOKENS"), "MAX_TOKENS"),
     (responses(CALLED, status="incomplete"), "incomplete"),
     (responses(status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
@@ -143,7 +141,6 @@ SHELL = f"apply_patch <<'EOF'\n{V4A}EOF"
         {"input": V4A, "workdir": "src"},
         {"command": ["bash", "-lc", f"cd src && {SHELL}"]},
         {"command": f"{SHELL}\nrm src/b.py"},
-        {"command": f"cat > x <<'EOF'\nx\nEOF\n{SHELL}"},
         {"input": V4A, "patch": V4A},
     ],
 )

@@ -38,13 +38,10 @@ def repo(tmp_path: Path) -> Path:
 RENAMED = "mkdir dir; git mv y.bin dir/z.bin; printf end >> dir/z.bin"
 CHANGES = {
     "deleted": "rm x.bin y.bin",
-    "a deleted program": "rm tool",
     "a deleted empty file": "rm empty",
-    "renamed": "git mv x.bin dir.bin",
     "renamed and changed": RENAMED,
     "renamed and made plain": "git mv tool tool2; chmod 644 tool2",
     "emptied": "> x.bin; > y.bin",
-    "filled": "printf '\\0\\1\\2' > empty",
     "made, empty": "> new",
     "all at once": f"{RENAMED}; printf '\\0three' > x.bin; cp tool new; echo b > a.txt; rm tool",
 }

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from patchq.core.model.ops import Replace, Write
 from tests.helpers.reading import NEW, OLD_NEW, read, refused, said
 
+UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
 HALVES = "FIND:\n```python\nold\n```\n\nREPLACE WITH:\n```python\nnew\n```\n"
 SEARCH = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
 CHANGE = "### CHANGE 1: x\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nb\n```\n"
-
-
-# ---------------------------------------------------------------- the form as documented
 
 
 def test_the_documented_form() -> None:
@@ -26,19 +24,13 @@ def test_the_documented_form() -> None:
     assert edit.at == (5, 14)
 
 
-# ---------------------------------------------------------------- headings
-
-
 @pytest.mark.parametrize(
     ("above", "path"),
     [
-        ("FILE: src/a.py", "src/a.py"),
         ("FILE: new/x.py\r", "new/x.py"),
         ("FILE: docs/my file.md", "docs/my file.md"),
         ("FILE: no ending", "no ending"),
-        ("FILE: Dockerfile", "Dockerfile"),
         ("**FILE:** `src/a.py`", "src/a.py"),
-        ("## FILE: src/a.py", "src/a.py"),
         ("FILE: a/src/a.py", "src/a.py"),
         ("File: src/a.py", "src/a.py"),
         ("### `src/a.py`", "src/a.py"),
@@ -50,18 +42,9 @@ def test_the_path(above: str, path: str) -> None:
     assert said(f"{above}\n{HALVES}") == [(path, OLD_NEW)]
 
 
-# ---------------------------------------------------------------- halves
-
-
 def test_an_empty_find_creates_a_file() -> None:
     text = "FILE: src/new.py\nFIND:\n```\n```\nREPLACE WITH:\n```\nnew\n```\n"
     assert said(text) == [("src/new.py", NEW)]
-
-
-# ---------------------------------------------------------------- refusals
-
-
-UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
 
 
 @pytest.mark.parametrize(
@@ -82,8 +65,6 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
         ("FILE: src/a.py\nFIND:\n```\nold\n```\nREPLACE WITH:\nnew\n", UNREADABLE, 6),
         ("FILE: a.md\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nnew\n```\n\nSo:\n\n```\nb\n```\n",
             UNREADABLE, 7),
-        ("FILE: src/a.py\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nnew\n```\nmake\n```\nb\n```\n",
-            UNREADABLE, 7),
         ("FIND:\n</source>\n", UNREADABLE, 1),
         # whole files
         ("Hi\nFILE: src/a.py\n\n", TRUNCATED, 2),
@@ -92,7 +73,6 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
         ("FILE: src/a.py\nFILE: src/b.py\n", UNREADABLE, 1),
         ("FILE: src/a.py\nHere:\n```\nx\n```\nEND FILE", UNREADABLE, 1),
         ("FILE:\n```\nx\n```", UNREADABLE, 1),
-        ("FILE: src/a.py (lines 1-9)\n```\nx\n```", UNREADABLE, 1),
         ("FILE: src/a.py\n```py:src/b.py\nx\n```", UNREADABLE, 2),
         ("`src/a.py`\n```py:src/b.py\nx\n```", UNREADABLE, 2),
         ("x\nEND FILE", UNREADABLE, 2),
@@ -105,9 +85,6 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
 )  # fmt: skip
 def test_refusals(text: str, code: str, line: int) -> None:
     assert refused(text) == (code, line)
-
-
-# ---------------------------------------------------------------- every text
 
 
 LINES = [
@@ -141,9 +118,6 @@ def written(text: str) -> list[tuple[str, str]]:
     return [(edit.path, edit.op.text) for edit in read(text).edits if isinstance(edit.op, Write)]
 
 
-# ---------------------------------------------------------------- the forms that write
-
-
 def test_a_file_line_over_text() -> None:
     text = "FILE: src/a.py\n\nx = 1\n\ny = 2\n\nFILE: src/b.py\n\nz\n\nEND FILE\n"
     edits = read(text).edits
@@ -156,14 +130,9 @@ def test_a_file_line_over_text() -> None:
     [
         ("Hi.\n\n```python:src/a.py\nx = 1\n\n```\nBye.\n", [("src/a.py", "x = 1\n\n")]),
         ("FILE: src/a.py\n\n```python\nx = 1\n```\n\nEND FILE\nBye.", [("src/a.py", "x = 1\n")]),
-        ("```text:Makefile\na\n```", [("Makefile", "a\n")]),
         ("```c++:a/src/a.py\na\n```", [("src/a.py", "a\n")]),
         ("```python:src/a.py\n```", [("src/a.py", "")]),
-        ("FILE: docs/my file.md\n```\n```", [("docs/my file.md", "")]),
         ("FILE: my notes\n```\na\n```", [("my notes", "a\n")]),
-        ("**FILE:** `src/a.py`\n```\na\n```", [("src/a.py", "a\n")]),
-        ("### FILE: src/a.py\n```\na\n```", [("src/a.py", "a\n")]),
-        ("FILE: src/a.py\nEND FILE", [("src/a.py", "")]),
         ("````md:README.md\na\n```\nb\n```\n````\n\nDone:\n\n```sh\nmake\n```",
             [("README.md", "a\n```\nb\n```\n")]),
         ("`````\n```md:README.md\na\n```\n`````\n", [("README.md", "a\n")]),

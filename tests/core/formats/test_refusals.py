@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.reading import BLOCK, CREATION, DELETION, RENAME, block, read
+from tests.helpers.reading import BLOCK, CREATION, DELETION, block, read
 
 GOOD = f"src/a.py\n{BLOCK}\n"
 """Seven lines that can be read, so that every refusal shows that nothing of them lands."""
@@ -20,13 +20,9 @@ UNREADABLE = [
     bad("conflict-in-text", "src/b.py\n" + block(new="=======\nx\n"), 5, "found 2"),
     bad("no-closing-then-a-block", f"src/b.py\n<<<<<<< SEARCH\nold\n=======\nnew\n\n{GOOD}", 8,
         "line 9 is closed"),
-    bad("stray-updated", ">>>>>>> UPDATED\n", 1, "outside a block"),
     bad("closed-twice", f"src/b.py\n{BLOCK}>>>>>>> REPLACE\n", 7, "outside a block"),
-    bad("too-long", "src/b.py\n" + block(length=10), 2, "outside a block"),
-    bad("small-letters", "src/b.py\n" + BLOCK.lower(), 2, "outside a block"),
     bad("text-behind-opening", f"src/b.py\n{BLOCK.replace('SEARCH', 'SEARCH src/b.py')}", 2,
         "outside a block"),
-    bad("two-blanks", f"src/b.py\n{BLOCK.replace(' SEARCH', '  SEARCH')}", 2, "outside a block"),
     bad("no-break-space", "src/b.py\n" + BLOCK.replace(" S", "\u00a0S"), 2, "outside"),
     bad("invisible-in-front", f"src/b.py\n\u200b{BLOCK}", 2, "outside a block"),
     bad("indented", "1. src/b.py\n   " + BLOCK.replace("\nold", "\n   old"), 2, "at its start"),
@@ -38,7 +34,6 @@ UNREADABLE = [
         "two ways"),
     # halves
     bad("blank-search", "src/b.py\n" + block("\n"), 3, "blank lines only"),
-    bad("blanks-search", "src/b.py\n" + block(" \t\n\n"), 3, "blank lines only"),
     bad("delete-with-text", "src/b.py\n<<<<<<< DELETE\n\nold\n>>>>>>> DELETE\n", 4, "nothing"),
     bad("rename-to-nothing", "src/b.py\n<<<<<<< RENAME\n>>>>>>> RENAME\n", 2, "new path"),
     bad("rename-to-two", "src/b.py\n<<<<<<< RENAME\na.c\nb.c\n>>>>>>> RENAME\n", 2, "new path"),
@@ -46,18 +41,15 @@ UNREADABLE = [
     bad("two-paths-in-prose", f"From `src/a.py` to `src/b.py`:\n{BLOCK}", 2, "expected a path"),
     bad("dressed-word-created", f"**Justfile**\n{CREATION}", 2, "expected a path"),
     bad("deletion-inherits", f"Next:\n{DELETION}", 2, "expected a path"),
-    bad("rename-inherits", f"Next:\n{RENAME}", 2, "expected a path"),
     bad("fence-and-line-differ", f"src/a.py\n```python src/b.py\n{BLOCK}```\n", 3, "two"),
     # fences
     bad("text-behind-a-blank", f"src/b.py\n```\n{BLOCK}\nrest\n```\n", 9, "the fence's end"),
-    bad("text-in-tags", f"src/b.py\n<source>\n{BLOCK}rest\n</source>\n", 8, "the fence's end"),
     bad("text-between-blocks", f"```\nsrc/b.py\n{BLOCK}rest\nsrc/a.py\n{BLOCK}```\n", 8, "end"),
     bad("text-and-no-end", f"src/b.py\n```\n{BLOCK}rest\nsrc/a.py\n```py\n{BLOCK}", 8, "end"),
     bad("text-in-second-block", f"src/a.py\n```\n{BLOCK}src/b.py\n{BLOCK}rest\n```\n", 14, "end"),
     bad("text-in-second-fence", f"src/b.py\n```\n{BLOCK}```\n```\nsrc/a.py\n{BLOCK}rest\n```\n", 16,
         "the fence's end"),
     # other forms
-    bad("v4a", "*** Begin Patch\n*** Update File: src/b.py\n*** End Patch\n", 2, "changes nothing"),
     bad("v4a-without-frame", "*** Add File: src/b.py\n", 1, "`*** Begin Patch` first"),
     bad("v4a-opened-beside-words", "*** Begin Patch for b\n", 1, "a V4A patch"),
     bad("git-diff", "diff --git a/src/b.py b/src/b.py\n\nDone.\n", 1, "hunks"),
@@ -70,9 +62,7 @@ UNREADABLE = [
     bad("replace-with", "### Replace  with:\n", 1, "FIND/REPLACE"),
     bad("json-call", '{"path": "src/b.py", "old_str": "x"}\n', 1, "the new text"),
     bad("json-beside-words", 'Call it with "old_str": "x".\n', 1, "an edit in JSON"),
-    bad("json-fenced", '```json\n{\n  "oldString": "x"\n}\n```\n', 2, "the new text"),
     bad("json-script", '{"edits": [\n {"anchor": {"selected": "x"}}]}\n', 2, "'type'"),
-    bad("json-context", '{"contextualEdits": []}\n', 1, "at least one edit"),
     bad("tool-tags", '<parameter name="old_string">x</parameter>\n', 1, "JSON"),
     bad("text-before-a-block", f"src/b.py\n```python\n# greet\n{BLOCK}```\n", 4, "the text of"),
     bad("file-label", "FILE: src/b.py\nx = 1\n", 1, "runs to the end"),

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.core.model.names import (
-    batch_id,
-)
+from patchq.core.model.names import batch_id
 from patchq.core.model.ops import PredicateError, parse_predicate
 from tests.helpers.gitrepo import git, make_repo
 

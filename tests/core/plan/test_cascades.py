@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from patchq.core.model.ops import (
-    Create,
-    DeleteFile,
-    InsertAt,
-    Op,
-    Rename,
-    ReplaceText,
-    Write,
-)
+from patchq.core.model.ops import Create, DeleteFile, InsertAt, Op, Rename, ReplaceText, Write
 from patchq.core.model.values import Edit, Plan
 from patchq.core.plan import batch as apply
 from tests.helpers.trees import PATH, RULES, DictTree, edit, edits, planned, told

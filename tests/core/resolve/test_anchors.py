@@ -97,9 +97,7 @@ def test_what_it_makes(path: str, before: str, op: Anchored, after: str) -> None
 
 SOURCE = """\
 import os
-from a import (
-    b,
-)
+from a import b
 
 
 @decorated(1)

@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.core.model.ops import (
-    InParagraph,
-    Op,
-    PatchHunk,
-    Replace,
-    ReplaceText,
-)
+from patchq.core.model.ops import InParagraph, Op, PatchHunk, Replace, ReplaceText
 from tests.helpers.trees import batch, planned, result
 
 TEXT = "The API is old. Use it.\n\nThe CLI is old. Do not.\n"

@@ -6,14 +6,7 @@ from random import Random
 
 import pytest
 
-from patchq.core.model.ops import (
-    Anchored,
-    InParagraph,
-    InsertAt,
-    Op,
-    PatchHunk,
-    ReplaceText,
-)
+from patchq.core.model.ops import Anchored, InParagraph, InsertAt, Op, PatchHunk, ReplaceText
 from patchq.core.model.values import Problem
 from tests.helpers.trees import PATH, edits, planned, told, written
 from tests.helpers.trees import batch as ops_of

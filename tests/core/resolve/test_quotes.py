@@ -12,10 +12,7 @@ from msgspec.structs import replace
 from patchq.core.model.ops import Replace
 from patchq.core.resolve import places
 from patchq.core.resolve.ladder import Found, Missed, present, resolve
-from patchq.core.resolve.levels import (
-    LEVELS,
-    Lines,
-)
+from patchq.core.resolve.levels import LEVELS, Lines
 from patchq.core.text.lines import BOM, Text
 from tests.helpers.trees import RULES, edits, planned, written
 

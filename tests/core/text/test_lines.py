@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.core.text import lines as text
-from patchq.core.text.lines import (
-    BOM,
-    Haystack,
-    Text,
-    View,
-    find,
-    runs,
-)
+from patchq.core.text.lines import BOM, Haystack, Text, View, find, runs
 
 LINES = st.lists(st.sampled_from([b"a", b"b", b"", b"a\r", b"\xff", b"\r", b"a a"]), max_size=8)
 DATA = st.builds(

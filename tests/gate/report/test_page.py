@@ -7,14 +7,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.values import (
-    Candidate,
-    Collision,
-    HookRun,
-    Problem,
-    StandsOn,
-    State,
-)
+from patchq.core.model.values import Candidate, Collision, HookRun, Problem, StandsOn, State
 from patchq.core.text import quote
 from patchq.gate.report.page import to_markdown
 from tests.helpers.outcomes import COLLIDES, EVIL, GOOD, MISSED, PROPOSED, REFUSED, Outcome, to_json

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import fields
 
-from patchq.core.model.values import (
-    Candidate,
-    Collision,
-    EditOutcome,
-    HookRun,
-    Problem,
-)
+from patchq.core.model.values import Candidate, Collision, EditOutcome, HookRun, Problem
 from patchq.gate.queue import spool
 from patchq.gate.report.document import dumps, plain
 from patchq.gate.report.schema import Moment, Report
