@@ -128,8 +128,6 @@ def test_an_unreadable_text_part_names_the_json_line() -> None:
     assert 1 < (line or 0) < answer.count("\n")
 
 
-# ---------------------------------------------------------------- patches in calls
-
 SHELL = f"apply_patch <<'EOF'\n{V4A}EOF"
 
 

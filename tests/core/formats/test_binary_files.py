@@ -100,8 +100,6 @@ def test_other_forms_delete_and_rename_binary_files(repo: Path, text: str) -> No
         assert git("rev-parse", "main:z.bin", cwd=repo) == git("rev-parse", "work:x.bin", cwd=repo)
 
 
-# ---------------------------------------------------------------- damage
-
 NO_ID, BROKEN = "0" * 40, "response.unreadable_edit"
 FOUR_BYTES = "literal 4\nLc${M>DbEK00=)rS\n"
 NO_BYTES = "literal 0\nHcmV?d00001\n"

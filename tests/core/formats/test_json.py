@@ -49,9 +49,6 @@ def test_reads(text: str, expected: list[tuple[str, Any]]) -> None:
     assert said(text) == expected
 
 
-# ---------------------------------------------------------------- unreadable
-
-
 @pytest.mark.parametrize(
     ("text", "code", "line"),
     [
@@ -92,9 +89,6 @@ def test_reads(text: str, expected: list[tuple[str, Any]]) -> None:
 )  # fmt: skip
 def test_refuses(text: str, code: str, line: int) -> None:
     assert refused(text) == (code, line)
-
-
-# -------------------------------- how the edits of a response depend on each other
 
 
 DEPENDENCY = "edit.dependency"

@@ -96,8 +96,6 @@ def test_is_no_edit(value: Any) -> None:
     assert said(value) == []
 
 
-# ---------------------------------------------------------------- lists of edits
-
 RE = "import re\n"
 LINE = {"type": "line_pattern", "selected": "    import os"}
 
@@ -164,8 +162,6 @@ def script(*items: Any, **members: Any) -> dict[str, Any]:
 def test_edit_parses_to(value: Any, op: Op) -> None:
     assert said(script(value)) == [("a.py", op)]
 
-
-# ---------------------------------------------------------------- unreadable
 
 CALLS = [
     call(new_str=None), call(old_str=1), call(path=None), call(path=""), call(path="src/"),

@@ -57,9 +57,6 @@ def edits(text: str, default_path: str | None = None) -> tuple[Edit, ...]:
     return parsed.edits
 
 
-# ---------------------------------------------------------------- every form
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_read_in_every_setting(form: str) -> None:
     text = FORMS[form]
@@ -92,15 +89,10 @@ def test_the_manual_shows_an_example_of_every_form() -> None:
     assert shown == set(FORMATS)
 
 
-# ---------------------------------------------------------------- ids
-
-
 def test_own_ids_are_kept_and_others_numbered() -> None:
     text = "\n".join([SEARCH, INDEXED.replace("ID", '"fix"'), SEARCH, INDEXED.replace("ID", "1")])
     assert [edit.id for edit in edits(text)] == ["1'", "fix", "3", "1"]
 
-
-# ---------------------------------------------------------------- damage beside good edits
 
 DAMAGED = {
     "a stray closing": ">>>>>>> REPLACE\n",
@@ -126,9 +118,6 @@ def test_what_looks_like_an_edit_refuses_the_rest(form: str, damage: str) -> Non
     assert refused(f"{damage}\nAnd:\n\n{FORMS[form]}")[0] in ("unreadable_edit", "truncated")
 
 
-# ---------------------------------------------------------------- thinking blocks
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_a_lone_end_of_thought_refuses(form: str) -> None:
     text = FORMS[form]
@@ -137,9 +126,6 @@ def test_a_lone_end_of_thought_refuses(form: str) -> None:
         assert refused(f"{before}</think>\n{text}") == ("unreadable_edit", line)
     line = text.count("\n") + 1
     assert refused(f"{text}So.</think>\n{text}") == ("unreadable_edit", line)
-
-
-# ---------------------------------------------------------------- what holds for every text
 
 
 MARKER_LIKE = [
@@ -221,9 +207,6 @@ def test_cut_responses_never_lose_a_begun_block() -> None:
         assert len(parsed.edits) == complete, text[:length]
 
 
-# ---------------------------------------------------------------- texts made to be slow
-
-
 @pytest.mark.parametrize(
     ("head", "unit"),
     [
@@ -242,9 +225,6 @@ def test_reading_is_linear(head: str, unit: str) -> None:
 
     work(1)
     assert work(800) < 5 * work(200) + 2_000
-
-
-# -------------------------------- what a model thinks aloud is no edit
 
 
 A, B = f"src/a.py\n{BLOCK}", f"src/b.py\n{BLOCK}"

@@ -28,8 +28,6 @@ FENCED = block("```\nx\n```\n")
 QUOTING = block(f"```\n{BLOCK}```\n", "x\n")
 ODD = block("a\n```\n", "b\n```\n=====\n")
 
-# ---------------------------------------------------------------- the path
-
 
 @pytest.mark.parametrize(
     ("info", "path"),
@@ -68,9 +66,6 @@ def test_a_path_in_the_info_of_a_fence(info: str, path: str | None) -> None:
 def test_a_path_is_inherited_unless_another_is_mentioned(line: str, other: bool) -> None:
     parsed = read(f"src/a.py\n{BLOCK}\n{line}\n\n{BLOCK}")
     assert ([edit.path for edit in parsed.edits] != ["src/a.py"] * 2) == other
-
-
-# ---------------------------------------------------------------- the whole
 
 
 def case(name: str, text: str, *edits: tuple[str, Op]) -> object:

@@ -20,9 +20,6 @@ def states(plan: Plan) -> list[str]:
     return [edit.state for edit in plan.edits]
 
 
-# ------------------------------------------------------------ order and dependence
-
-
 def test_an_edit_that_needs_an_earlier_one_says_so() -> None:
     plan = planned("a\nb\n", edits(("b\n", "b\nnew\n"), ("new\n", "newer\n")))
     assert plan.changes[0].after == b"a\nb\nnewer\n"
@@ -105,9 +102,6 @@ def test_an_assertion_must_hold() -> None:
     assert told(planned("a\nb\n", edits(bad, change))) == ["match.none"]
 
 
-# ------------------------------------------------------------ whole files
-
-
 @pytest.mark.parametrize(
     ("ops", "codes"),
     [
@@ -140,9 +134,6 @@ def test_files_that_collide(ops: list[tuple[str, Op]], codes: list[str]) -> None
     assert plan.changes == ()
 
 
-# ------------------------------------------------------------ escapes and encodings
-
-
 def test_a_created_file_is_unescaped_if_an_edit_had_to_be() -> None:
     create: tuple[str, Op] = ("n.py", Create('import os\\n\\nprint(\\"a\\")\\n\n'))
     escaped: tuple[str, Op] = ("a.py", Replace('say(\\"a\\")\n', 'say(\\"b\\")\n'))
@@ -154,8 +145,6 @@ def test_a_created_file_is_unescaped_if_an_edit_had_to_be() -> None:
         }
     assert told(planned({}, edits(create))) == ["response.unreadable_edit"]
 
-
-# ------------------------------------------------------------ properties
 
 WORDS = ("alpha", "beta", "gamma", "delta", "return x", 'say("it\'s")', "}", "x = [1, 2]", "")
 INDENTS = ("", "    ", "\t", "        ")
@@ -284,17 +273,11 @@ def test_a_damaged_quote_gives_the_exact_result_or_a_refusal(
     assert result in (undamaged, None)
 
 
-# ---------------------------------------------------------------- edits of one file
-
-
 BASE = b"0123456789"
 
 
 def made(edited: EditedText) -> bytes:
     return edited.text.restored(edited.data())
-
-
-# ------------------------------------------------------------ edits on what others wrote
 
 
 @pytest.mark.parametrize("base", [BASE, b"0\n1\n2\n\n4\n"])

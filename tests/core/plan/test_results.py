@@ -182,9 +182,6 @@ def test_a_deletion_may_quote_the_file(before: str, old: str, code: str | None) 
     assert [change.after for change in done.changes] == ([] if code else [None])
 
 
-# -------------------------------- what parsed before has to parse afterwards
-
-
 PASSES = {
     "python": ("a.py", b"x = 1\n", b"x = 2\n"),
     "python-was-broken": ("a.py", b"x = (\n", b"x = ((\n"),

@@ -92,9 +92,6 @@ def test_what_it_makes(path: str, before: str, op: Anchored, after: str) -> None
     assert result(before, op, path=path) == after
 
 
-# ---------------------------------------------------------------- anchor candidates
-
-
 SOURCE = """\
 import os
 from a import b

@@ -136,8 +136,6 @@ def test_what_an_edit_makes(before: str, op: Op, after: str) -> None:
     assert result(before, op) == after
 
 
-# ------------------------------------------------------------ damaged edits
-
 WORDS = ("one", "two", "f('x')", "}", "if y:")
 LINES = st.lists(
     st.tuples(st.sampled_from(["", "  ", "    "]), st.sampled_from(WORDS)).map("".join),

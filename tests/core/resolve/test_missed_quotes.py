@@ -131,9 +131,6 @@ def test_what_diagnosis_may_cost_has_a_bound() -> None:
     assert 0 < plain.count(True) < 400
 
 
-# -------------------------------- what a refused edit of any form is told
-
-
 @pytest.mark.parametrize(
     ("op", "code", "said"),
     [

@@ -16,8 +16,6 @@ from patchq.core.resolve.levels import LEVELS, Lines
 from patchq.core.text.lines import BOM, Text
 from tests.helpers.trees import RULES, edits, planned, written
 
-# ------------------------------------------------------------ every name
-
 
 @pytest.mark.parametrize(
     ("name", "before", "old", "new", "after"),
@@ -95,9 +93,6 @@ def test_uncertain_is_refused(before: str, old: str, new: str) -> None:
     assert plan.problems[0].code in ("match.none", "match.ambiguous")
 
 
-# ------------------------------------------------------------ already there
-
-
 @pytest.mark.parametrize(
     ("before", "old", "new", "already"),
     [
@@ -134,9 +129,6 @@ def test_halves_that_a_rung_cannot_tell_apart_are_refused() -> None:
     result = resolve(Text(b"  a\n"), Replace("a\n", "    a\n"), LEVELS)
     assert isinstance(result, Missed)
     assert result.why == "unwritable"
-
-
-# ---------------------------------------------------------------- what is written
 
 
 @pytest.mark.parametrize(
@@ -182,9 +174,6 @@ def test_what_is_written(
 ) -> None:
     wanted = after.encode() if isinstance(after, str) else after
     assert written(before, (old, new)) == wanted
-
-
-# -------------------------------- quotes that leave lines out with `...`
 
 
 PIECES = st.lists(

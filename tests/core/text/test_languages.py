@@ -25,9 +25,6 @@ def test_error_has_its_place(text: str, line: int, column: int, cut: bool) -> No
     assert (caught.value.line, caught.value.column, caught.value.cut) == (line, column, cut)
 
 
-# -------------------------------- a value that is put into a json text takes no other byte
-
-
 KEYS, HERE = ("servers", "p"), '"p": {"a": [1]}'
 
 

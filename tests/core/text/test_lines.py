@@ -47,9 +47,6 @@ def test_every_search_finds_what_a_naive_one_finds(
         assert list(View(lines).find(quote)) == expected
 
 
-# ---------------------------------------------------------------- every place of a run
-
-
 LETTERS = st.sampled_from([b"a", b"ab", b"abc"])
 
 
