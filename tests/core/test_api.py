@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -44,23 +43,13 @@ BY_FORMAT = {
 """The same change in each format."""
 
 
-class Lazy(Mapping[str, bytes]):
-    """Files of which those that are read are noted; `broken` cannot be read."""
+class Unreadable(dict[str, str]):
+    """Files of which `a.py` cannot be read."""
 
-    def __init__(self, files: Mapping[str, str], broken: str = "") -> None:
-        self.files, self.broken, self.read = files, broken, list[str]()
-
-    def __getitem__(self, path: str) -> bytes:
-        self.read.append(path)
-        if path == self.broken:
+    def __getitem__(self, path: str) -> str:
+        if path == "a.py":
             raise PermissionError(13, "Permission denied", path)
-        return self.files[path].encode()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.files)
-
-    def __len__(self) -> int:
-        return len(self.files)
+        return super().__getitem__(path)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +94,10 @@ def test_a_refusal_is_a_value(answer: str | bytes, code: str) -> None:
 
 
 def test_a_file_that_cannot_be_read_refuses() -> None:
-    (problem,) = patchq.apply(EDIT, Lazy(FILES, broken="a.py")).errors
+    (problem,) = patchq.apply(EDIT, Unreadable(FILES)).errors
     assert problem.code == "file.unreadable"
     assert "Permission denied" in problem.message
-    assert patchq.apply(EDIT, Lazy(FILES, broken="b.py")).ok
+    assert patchq.apply(block("three = 3\n", "three = 33\n", "b.py"), Unreadable(FILES)).ok
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,9 @@ API = "contains('API')"
     [
         # counts
         ("a b c\n", ReplaceText("b", "B"), "a B c\n"),  # a part of a line
-        ("x x\n", ReplaceText("x", "y"), "match.ambiguous"),  # two places
         ("aaa\n", ReplaceText("aa", "b"), "match.ambiguous"),  # places that overlap
         ("x x\n", ReplaceText("x", "y", 2, stated=True), "y y\n"),  # as many as stated
-        ("x x x\n", ReplaceText("x", "y", 2, stated=True), "match.count"),  # more than stated
         ("x\n", ReplaceText("x", "y", 2, stated=True), "match.count"),  # fewer than stated
-        ("z\n", ReplaceText("x", "y", 2, stated=True), "match.none"),  # none where some are stated
         ("x x\n", ReplaceText("x", "y", 1, stated=True), "match.count"),  # one is stated
         ("x x x\n", ReplaceText("x", "y", None), "y y y\n"),  # every one
         ("aaa\n", ReplaceText("aa", "b", None), "ba\n"),  # every one without overlap
@@ -34,14 +31,11 @@ API = "contains('API')"
         ("x \ny\nx\ny \n", ReplaceText("x\ny\n", "x\nz\n", 2, stated=True), "x \nz\nx\nz\n"),
         ("x\nx\ny\n", ReplaceText("x\n", ""), "x\ny\n"),  # two places with one result
         # occurrences
-        ("x x x\n", ReplaceText("x", "y", at=(2,)), "x y x\n"),
         ("x x x\n", ReplaceText("x", "y", at=(3, 1)), "y x y\n"),
         ("x x x\n", ReplaceText("x", "y", at=(1, 1)), "y x x\n"),
         ("x x x\n", ReplaceText("", "!", at=(1, 3), before="x"), "x! x x!\n"),
-        ("x x x\n", ReplaceText("x", "", at=(2,)), "x  x\n"),
         ("x x x\n", ReplaceText("x", "y", at=(4,)), "match.none"),
         ("x x x\n", ReplaceText("x", "y", at=(0,)), "match.none"),
-        ("x x x\n", ReplaceText("x", "y"), "match.ambiguous"),
         # less than a line is not stretched
         ('say("a")\n', ReplaceText("say(“a”)", "tell('a')"), "tell('a')\n"),  # typography
         ('say("a")\n', ReplaceText("say(“a”)", "say(“b”)"), "match.none"),
@@ -63,9 +57,6 @@ API = "contains('API')"
         ("    a\n\n", ReplaceText("a\n\n", "\n"), "    \n"),
         ("    a\n        a\n", ReplaceText("      a\n", "      b\n"), "    a\n        b\n"),
         ("    a\nb\n", ReplaceText("a\nb", "c\nd\nb"), "    c\nd\nb\n"),
-        ("    a\n    b\n", ReplaceText("a\n    b", "c\nd"), "    c\nd\n"),
-        ("\ta\n", ReplaceText("a", "b\n        c"), "match.none"),  # another kind of indentation
-        ("    a\n", ReplaceText("  a\n", "  b\n  a\n"), "match.none"),  # inside the indentation
         ("a\nb\nc\n", ReplaceText("a\\nb\\n", ""), "c\n"),  # escaped and gone
         ("a\nb\nc\n", ReplaceText("a\\nb", ""), "\nc\n"),
         ("a\nb\nc\n", ReplaceText("a\\nb\\n", "d\\n"), "d\nc\n"),  # escaped
@@ -80,7 +71,6 @@ API = "contains('API')"
         ("\ufeffa\nb\n", ReplaceText("\ufeffa \nb\n", "\ufeffa \nc\n"), "\ufeffa\nc\n"),
         ("\ufeffa\nb\n", ReplaceText("a\n", "\ufeffc\n"), "\ufeffc\nb\n"),  # BOM written alone
         ("\ufeffa\nb\n", ReplaceText("\ufeffa\n", "c\n"), "c\nb\n"),  # BOM taken away
-        ("a\nb", ReplaceText("b", "c"), "a\nc"),  # no final newline
         ("a\nb", ReplaceText("b\n", "c\n"), "a\nc"),  # no final newline, quoted with one
         ("a\nb", ReplaceText("b", ""), "a\n"),  # the last line goes
         ("a\rb\rc", ReplaceText("b\nc", "d\nc"), "a\rd\rc"),  # a lone carriage return
@@ -88,7 +78,6 @@ API = "contains('API')"
         ("a = 10\n", ReplaceText("a = 1", "a = 10"), "already"),
         ("a\r\nb\r\n", ReplaceText("a", "a\nb"), "already"),
         ("a\nx\nb\n", ReplaceText("a\nb\n", "a\nx\nb\n"), "already"),
-        ("a\nx\nb", ReplaceText("a\nb", "a\nx\nb"), "already"),
         ("x y\n", ReplaceText("x", "x y", None), "already"),
         ("f(a, b)\n", ReplaceText("", ", b", before="f(a"), "already"),
         ("a\n\nb\n", ReplaceText("a", "a\n"), "already"),
@@ -105,7 +94,6 @@ API = "contains('API')"
         ("f(a) f(a)\n", ReplaceText("a", "b", None, before="f(", after=")"), "f(b) f(b)\n"),  # all
         ("a\na\n", ReplaceText("a", "b", window=(2, 3)), "a\nb\n"),  # the window decides
         ("a\na\n", ReplaceText("a", "b", window=(1, 2)), "match.ambiguous"),
-        ("a\na\n", ReplaceText("a", "b", window=(3, 4)), "match.ambiguous"),
         ("f(a)\n", ReplaceText("", "b, ", before="f(", after="a"), "f(b, a)\n"),  # an addition
         ('"a" x\n', ReplaceText("x", "y", before="“a” "), '"a" y\n'),  # the context keeps its bytes
         # by lines

@@ -94,18 +94,6 @@ def test_what_is_refused(text: str, line: int, column: int, message: str) -> Non
     assert (caught.value.line, caught.value.column) == (line, column)
 
 
-def test_alias_bomb_is_refused_before_it_grows() -> None:
-    bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
-        f"{c}: &{c} [{','.join([f'*{before}'] * 9)}]\n"
-        for before, c in zip("abcdefgh", "bcdefghi", strict=True)
-    )
-    with pytest.raises(YamlError, match="more than"):
-        yamlio.parse(bomb)
-
-
-# ---------------------------------------------------------------- quotations
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -120,16 +108,6 @@ def test_hidden_characters_are_written_out(text: str, expected: str) -> None:
     assert quote.visible(text, keep=text) == text
     kept = expected.replace("\\t", "\t").replace("\\n", "\n")
     assert quote.visible(f"a\n{text}\tb", keep="\n\t") == f"a\n{kept}\tb"
-
-
-@pytest.mark.parametrize("text", ["", "a", "```", "a\n~~~\n", "`" * 50])
-def test_nothing_closes_a_fence_but_its_end(text: str) -> None:
-    block = quote.fence(text, "py").split("\n")
-    ticks = block[-1]
-    assert block[0] == f"{ticks}py"
-    assert len(ticks) >= 3
-    assert "\n".join(block[1:-1]) == text.removesuffix("\n")
-    assert ticks not in text
 
 
 @pytest.mark.parametrize(

@@ -7,32 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.core.text import lines as text
-from patchq.core.text.lines import BOM, Haystack, Text, View, find, runs
+from patchq.core.text.lines import Haystack, View, find, runs
 
 LINES = st.lists(st.sampled_from([b"a", b"b", b"", b"a\r", b"\xff", b"\r", b"a a"]), max_size=8)
-DATA = st.builds(
-    lambda bom, lines, end: bom + b"\n".join(lines) + end,
-    st.sampled_from([b"", BOM]),
-    LINES,
-    st.sampled_from([b"", b"\n", b"\r\n", b"\r"]),
-)
-
-
-@given(DATA)
-def test_lines_with_their_ends_are_the_whole_text(data: bytes) -> None:
-    seen = Text(data)
-    assert seen.whole[: seen.offset] + b"".join(seen.lines) == seen.whole
-    assert all(line.endswith(b"\n") for line in seen.lines)
-    assert seen.starts[0] == seen.offset
-    assert seen.starts[-1] == len(seen.whole)
-    assert len(seen.contents) == len(seen.lines)
-
-
-@given(DATA)
-def test_a_missing_final_newline_comes_and_goes(data: bytes) -> None:
-    seen = Text(data)
-    assert seen.restored(seen.whole) == data
-    assert seen.whole.startswith(data)
 
 
 @given(LINES, LINES.filter(bool))
