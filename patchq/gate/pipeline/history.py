@@ -456,3 +456,11 @@ def commit_in_words(collision: Collision) -> str:
     by = f" by {collision.agent}" if collision.agent else ""
     batch = f" (change {collision.batch}{by})" if collision.batch else ""
     return f"commit {collision.commit[:12]}{batch}"
+
+
+def last_touch(repo: Repository, tip: str, path: str) -> str:
+    """Return the newest commit that touched the path, as the end of a sentence."""
+    commit = next(repo.touching(tip, None, path), None)
+    if commit is None:
+        return ""
+    return f"; it was last touched by {commit[:12]} ({message.subject(repo.message(commit))[:60]})"

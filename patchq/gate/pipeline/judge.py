@@ -25,7 +25,7 @@ from patchq.core.text.quote import visible
 from patchq.gate.config.schema import Limits
 from patchq.gate.git.checkout import Checkout, dirty, unwritable
 from patchq.gate.git.objects import BLOB, SUBMODULE, Leaf, mode_of, object_id
-from patchq.gate.pipeline import depends
+from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import secrecy
@@ -174,7 +174,7 @@ def _reasons(
         for path in blind:
             message = (
                 f"{path} is changed without a word of what it held, and the response declares no "
-                "`base`"
+                f"`base`{history.last_touch(session.repo, decision.tip, path)}"
             )
             yield _to_review(decision, "base.unknown", message, path)
 

@@ -101,6 +101,8 @@ def test_a_whole_file_for_one_that_was_just_renamed_is_proposed(repo: Path) -> N
     git("checkout", "-q", "main", cwd=repo)
     told = give(repo, "r", "```text:b.txt\nb\nmore\n```\n")
     assert (told["state"], [p["code"] for p in told["problems"]]) == ("proposed", ["base.unknown"])
+    short = git("rev-parse", "--short=12", "trunk", cwd=repo)
+    assert f"last touched by {short} (Rename)" in told["problems"][0]["message"]
 
 
 def test_two_good_changes_that_break_the_file_together_are_refused(repo: Path) -> None:
