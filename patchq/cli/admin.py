@@ -117,6 +117,8 @@ def take_back_draft(location: Location) -> list[str]:
     Returns its name in a list, which is empty if nothing was removed.
     """
     path, sample = location.draft, config_file.sample().encode()
+    if location.workdir is None or not path.is_relative_to(location.workdir):
+        return []
     if path.name != FILE or location.tracks(path) or config_file.content(path) != sample:
         return []
     path.unlink()

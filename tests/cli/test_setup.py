@@ -14,6 +14,7 @@ import pytest
 from patchq.cli import setup as module
 from patchq.cli.setup import changes
 from patchq.cli.setup.clients import CLAUDE_SKILL, CLIENTS, INSTRUCTIONS, NAME, SKILL
+from patchq.gate.config import config_file
 from patchq.gate.errors import UsageError
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import git, make_repo, write_files
@@ -143,6 +144,12 @@ def test_every_client_has_a_file_that_is_read_back(repo: Path, home: Path) -> No
     setup(repo, "--remove")
     assert contents(repo) == before
     assert {path.name for path in home.iterdir()} == {".gitconfig"}
+
+
+def test_a_configuration_of_another_place_is_not_taken_back(repo: Path, tmp_path: Path) -> None:
+    write_files(tmp_path / "other", {".patchq.yaml": config_file.sample()})
+    setup(repo, "--config", "../other/.patchq.yaml", "--remove")
+    assert (tmp_path / "other/.patchq.yaml").exists()
 
 
 def test_an_older_entry_is_replaced_and_a_changed_one_left(repo: Path) -> None:
