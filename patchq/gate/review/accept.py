@@ -420,7 +420,8 @@ class Train:
 
 
 def _judged(runs: Sequence[HookRun], report: Report) -> Report | None:
-    return document.fitted(replace(report, hooks=runs)) if runs else None
+    is_open = report.state == "proposed" and report.boarded
+    return document.fitted(replace(report, hooks=runs)) if runs and is_open else None
 
 
 def preview(session: Session, id: str, only: frozenset[str]) -> Decided:

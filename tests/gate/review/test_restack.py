@@ -272,3 +272,4 @@ def test_what_is_discarded_while_the_hooks_of_accept_run_does_not_land(repo: Pat
         _, said = process.communicate(timeout=60)
     assert (process.returncode, "it is discarded" in said) == (2, True), said
     assert (tip(repo), told(repo, "x")["state"]) == (before, "discarded")
+    assert told(repo, "x")["hooks"] == []  # what is decided is not written into
