@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.helpers import command, forking
+from tests.helpers import command
 
 if TYPE_CHECKING:
     from tests.helpers import postgres
@@ -116,7 +116,6 @@ def _shared_processes_end_with_the_session() -> Iterator[None]:
     """What covers the code is written when a process ends, and read when the session does."""
     yield
     command.close()
-    forking.close()
 
 
 def pytest_unconfigure() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import psycopg
 
-from tests.helpers import forking
+from tests.helpers import processes
 from tests.helpers.command import patchq
-from tests.helpers.forking import Fork, Point
 from tests.helpers.gitrepo import git, make_repo, write_config
+from tests.helpers.processes import Point, Process
 
 SECONDS = 60.0
 
@@ -26,7 +26,7 @@ class Machines:
         make_repo(root / "seed", files)
         git("clone", "-q", "--bare", "seed", "hub.git", cwd=root)
         self.hub = root / "hub.git"
-        self.running: list[Fork] = []
+        self.running: list[Process] = []
 
     def clone(self, name: str) -> Path:
         place = self.root / name
@@ -36,17 +36,17 @@ class Machines:
             patchq("init", cwd=place)
         return place
 
-    def start(self, name: str, *words: str, dies: Point | None = None) -> Fork:
+    def start(self, name: str, *words: str, dies: Point | None = None) -> Process:
         """A process of `patchq` in the clone; what it says is in the clone's `log`."""
         place = self.clone(name)
         environ = {"PATCHQ_DATABASE": self.database}
-        process = forking.start(*words, cwd=place, log=place / "log", environ=environ, dies=dies)
+        process = processes.start(*words, cwd=place, log=place / "log", environ=environ, dies=dies)
         self.running.append(process)
         return process
 
     def start_dying(
         self, name: str, point: str, when: str, number: signal.Signals, *words: str
-    ) -> Fork:
+    ) -> Process:
         """A worker, or what the words say, that sends itself the signal at the first call of a
         method, before or behind."""
         words = words or ("worker", "--name", name)
@@ -69,4 +69,4 @@ class Machines:
             time.sleep(0.02)
 
     def close(self) -> None:
-        forking.end(self.running)
+        processes.end(self.running)

@@ -14,8 +14,8 @@ from fcntl import ioctl
 from pathlib import Path
 from select import select
 
-from tests.helpers import forking
-from tests.helpers.forking import Fork
+from tests.helpers import processes
+from tests.helpers.processes import Process
 
 WAIT_SECONDS = 60.0
 
@@ -23,7 +23,7 @@ WAIT_SECONDS = 60.0
 class Terminal:
     """A command that has a terminal of 100 columns for its input and output, and what it wrote."""
 
-    def __init__(self, process: Fork, master: int) -> None:
+    def __init__(self, process: Process, master: int) -> None:
         self.process = process
         self.text = ""
         self._master = master
@@ -60,7 +60,7 @@ class Terminal:
 def on_a_terminal(repo: Path, *words: str) -> Iterator[Terminal]:
     master, slave = pty.openpty()
     ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-    process = forking.start(*words, cwd=repo, log=Path(os.ttyname(slave)))
+    process = processes.start(*words, cwd=repo, log=Path(os.ttyname(slave)))
     os.close(slave)
     try:
         yield Terminal(process, master)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from patchq.llm.corrections import NEW, OLD
-from tests.helpers import forking
+from tests.helpers import processes
 from tests.helpers.chat_server import Request, serving
 from tests.helpers.command import block, drop, patchq, report, seen
 from tests.helpers.gitrepo import git, make_repo, write_config
@@ -63,7 +63,7 @@ def dead_remote() -> Iterator[str]:
 def watching(repo: Path) -> Iterator[Callable[[Callable[[], bool]], None]]:
     """A daemon; what it gives waits for something to come true."""
     log = repo.with_name("log")
-    daemon = forking.start("watch", cwd=repo, log=log)
+    daemon = processes.start("watch", cwd=repo, log=log)
 
     def wait_for(comes_true: Callable[[], bool]) -> None:
         until = time.monotonic() + WAIT_SECONDS

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import forking
+from tests.helpers import processes
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.ending import until
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
@@ -189,7 +189,7 @@ def test_a_daemon_goes_on_by_itself_after_a_push_in_doubt(gate: Path) -> None:
     hook = hub(gate) / "hooks/pre-receive"
     hook.write_text(f"#!/bin/sh\nmv {hub(gate)} {gone}\nkill -9 $PPID\n")
     hook.chmod(0o755)
-    daemon = forking.start("watch", cwd=gate, log=log)
+    daemon = processes.start("watch", cwd=gate, log=log)
     try:
         drop(gate / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
         until(lambda: "it is unknown if" in log.read_text())
@@ -200,6 +200,6 @@ def test_a_daemon_goes_on_by_itself_after_a_push_in_doubt(gate: Path) -> None:
         daemon.terminate()
         assert daemon.wait() == 0
     finally:
-        forking.end([daemon])
+        processes.end([daemon])
     assert states(gate, "x") == ["applied"]
     assert there(gate) == "one\n2\nthree\n"

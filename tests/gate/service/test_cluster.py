@@ -14,9 +14,9 @@ import pytest
 from bench.cluster.server import running as database_server
 from patchq.gate.queue.postgres.database import migrate
 from tests.helpers.command import block, drop, report, seen
-from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import git
 from tests.helpers.machines import Machines
+from tests.helpers.processes import Process
 
 FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abcdef"}
 CONFIG = """mode: auto
@@ -107,7 +107,7 @@ CASES = [
 ]
 
 
-def struck(machines: Machines, point: str, when: str, number: signal.Signals) -> Fork:
+def struck(machines: Machines, point: str, when: str, number: signal.Signals) -> Process:
     """A worker that met the signal there, with two responses in hand; another one has given the
     verdicts since."""
     machines.start("feeder", "watch")

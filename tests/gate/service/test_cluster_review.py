@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import commit_files, git
 from tests.helpers.machines import Machines
+from tests.helpers.processes import Process
 
 FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abc"}
 CONFIG = """mode: review
@@ -35,11 +35,11 @@ def machines(tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert not [log for log in logs if "Traceback" in log]
 
 
-def worker(machines: Machines, name: str) -> Fork:
+def worker(machines: Machines, name: str) -> Process:
     return machines.start(name, "worker", "--name", name)
 
 
-def end(process: Fork) -> None:
+def end(process: Process) -> None:
     process.terminate()
     assert process.wait(30) == 0
 

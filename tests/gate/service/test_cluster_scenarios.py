@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from patchq.gate.report.schema import Report
-from tests.helpers import forking
+from tests.helpers import processes
 from tests.helpers.command import drop, patchq
-from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import git, write_config
+from tests.helpers.processes import Process
 from tests.whole.test_scenarios import (
     NAMES,
     SCENARIOS,
@@ -45,7 +45,7 @@ class Cluster(Place):
         git("remote", "add", "-f", "origin", "../hub.git", cwd=repo)
         super().__init__(repo, config)
         self.shared = root / "hub.git"
-        self.running: list[Fork] = []
+        self.running: list[Process] = []
         self.logs: list[Path] = []
         self._database = database
         for name in ("w1", "w2"):
@@ -60,7 +60,7 @@ class Cluster(Place):
         self.logs.append(root / f"{name}.log")
         environ = {"PATCHQ_DATABASE": self._database}
         self.running.append(
-            forking.start(verb, cwd=root / name, log=self.logs[-1], environ=environ)
+            processes.start(verb, cwd=root / name, log=self.logs[-1], environ=environ)
         )
 
     def give(self, response: Path) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def cluster(
     tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[Path, str], Cluster]]:
     monkeypatch.setenv("PATCHQ_DATABASE", database)
-    running: list[Fork] = []
+    running: list[Process] = []
 
     def make(given: Path, mode: str) -> Cluster:
         config = configuration(given, mode) + CLUSTER
@@ -102,7 +102,7 @@ def cluster(
         return one
 
     yield make
-    forking.end(running)
+    processes.end(running)
 
 
 CASES = [

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.gate.service.test_cluster_scenarios import CLUSTER, Cluster
-from tests.helpers import forking
+from tests.helpers import processes
 from tests.helpers.chat_server import serving
 from tests.helpers.command import block, drop, patchq, report, seen
 from tests.helpers.gitrepo import git, make_repo
@@ -33,7 +33,7 @@ def gate(
         return made[-1]
 
     yield make
-    forking.end(one for cluster in made for one in cluster.running)
+    processes.end(one for cluster in made for one in cluster.running)
 
 
 def send(at: Cluster, **responses: str) -> list[str]:
@@ -101,7 +101,7 @@ def test_apply_waits_for_the_workers_verdict(gate: Callable[..., Cluster]) -> No
     again = apply(change).json()
     assert (again["state"], again["duplicate_of"]) == ("duplicate", "response")
     assert apply(block("b.txt", "no\n", "2\n"), 1).json()["problems"][0]["code"] == "match.none"
-    forking.end(at.running[:2])
+    processes.end(at.running[:2])
     late = apply(block("c.txt", "two\n", "2\n"), 3)
     assert "no worker serves the branch 'main'" in late.err
     at.start("worker", "w1")
@@ -136,7 +136,7 @@ def test_a_worker_asks_the_model_and_the_feeder_has_the_answers(
 @pytest.mark.slow
 def test_run_feeds_what_waits_and_ends(gate: Callable[..., Cluster]) -> None:
     at = gate("auto")
-    forking.end(at.running[2:])
+    processes.end(at.running[2:])
     queue = {"x.md": block("a.txt", "two\n", "2\n"), "y.md": block("a.txt", "no\n", "2\n")}
     drop(at.queue, {**queue, "z.md": on("nobody") + block("b.txt", "two\n", "2\n")})
     done = patchq("run", cwd=at.repo, code=1)

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import forking
+from tests.helpers import processes
 from tests.helpers.command import block, drop, fresh, patchq
-from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
+from tests.helpers.processes import Process
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -46,10 +46,10 @@ def configure(repo: Path, text: str = "", settle: float = 0.2) -> None:
 
 
 @contextmanager
-def watching(repo: Path, log: Path | None = None) -> Iterator[Fork]:
+def watching(repo: Path, log: Path | None = None) -> Iterator[Process]:
     """A daemon in the foreground, which has to end well on SIGTERM."""
     log = log or repo.with_name(f"{repo.name}.log")
-    daemon = forking.start("-C", str(repo), "watch", cwd=repo.parent, log=log)
+    daemon = processes.start("-C", str(repo), "watch", cwd=repo.parent, log=log)
     try:
         wait_for(lambda: holds_the_queue(repo, daemon), log)
         yield daemon
@@ -61,7 +61,7 @@ def watching(repo: Path, log: Path | None = None) -> Iterator[Fork]:
         daemon.wait(60)
 
 
-def holds_the_queue(repo: Path, daemon: Fork) -> bool:
+def holds_the_queue(repo: Path, daemon: Process) -> bool:
     assert daemon.poll() is None, "the daemon ended"
     lock = repo / ".patchq/lock"
     return lock.exists() and json.loads(lock.read_text() or "{}").get("pid") == daemon.pid
@@ -115,7 +115,7 @@ def test_g17_signal_ends_it_after_the_batch_in_hand(
 ) -> None:
     drop(repo / ".patchq", {f"r{n}.md": new_file(n) for n in range(300)})
     log = repo / "../log"
-    daemon = forking.start("-C", str(repo), "watch", cwd=repo, log=log)
+    daemon = processes.start("-C", str(repo), "watch", cwd=repo, log=log)
     wait_for(lambda: verdicts(repo) or daemon.poll() is not None)
     daemon.send_signal(number)
     assert daemon.wait(WAIT_SECONDS) == code, log.read_text()

@@ -18,7 +18,7 @@ from tests.gate.service.test_daemon import (
     verdicts,
     wait_for,
 )
-from tests.helpers import forking
+from tests.helpers import processes
 from tests.helpers.command import drop, patchq
 from tests.helpers.stores import sql
 
@@ -43,7 +43,7 @@ def test_after_a_stop_each_response_gets_one_verdict(repo: Path, beside: str) ->
         lock.touch()
     log = repo.with_name("repo.log")
     with meanwhile(lambda number: None if locks else commit_here(repo, number)):
-        daemon = forking.start("-C", str(repo), "watch", cwd=repo.parent, log=log)
+        daemon = processes.start("-C", str(repo), "watch", cwd=repo.parent, log=log)
         try:
             wait_for(lambda: sql(queue, INTENDED) if locks else verdicts(repo), log)
             daemon.terminate()
