@@ -17,9 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.helpers import ending
-from tests.helpers.ending import MOST_SECONDS, line_of, served
+from tests.helpers.ending import MOST_SECONDS, line_of
 from tests.helpers.gitrepo import git
+
+_CHECKOUT = Path(__file__).parents[2]
 
 
 class Done(NamedTuple):
@@ -151,15 +152,37 @@ def block(path: str, old: str, new: str) -> str:
 
 @cache
 def _shared() -> subprocess.Popen[str]:
-    return served(__name__)
+    command, pipe = [sys.executable, "-m", __name__], subprocess.PIPE
+    return subprocess.Popen(command, cwd=_CHECKOUT, stdin=pipe, stdout=pipe, text=True)
 
 
 def close() -> None:
-    """End the shared process, if there is one."""
-    if _shared.cache_info().currsize:
-        process = _shared()
-        _shared.cache_clear()
-        ending.close(process)
+    """End the shared process, if there is one; it ends with its input."""
+    if not _shared.cache_info().currsize:
+        return
+    process = _shared()
+    _shared.cache_clear()
+    assert process.stdin
+    assert process.stdout
+    process.stdin.close()
+    try:
+        process.wait(MOST_SECONDS)
+    finally:
+        process.kill()
+        process.stdout.close()  # whoever else has it is not waited for
+
+
+def _become(cwd: str, environ: Mapping[str, str]) -> None:
+    """Take over a directory and an environment, of which libgit2 learns, too."""
+    import pygit2
+    from pygit2.enums import ConfigLevel
+
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environ)
+    for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
+        pygit2.settings.search_path[level] = ""
+    pygit2.settings.search_path[ConfigLevel.GLOBAL] = environ["HOME"]
 
 
 def _serve() -> None:
@@ -169,7 +192,7 @@ def _serve() -> None:
     for line in requests:
         words, cwd, environ, stdin, umask = json.loads(line)
         os.umask(umask)
-        ending.become(cwd, environ)
+        _become(cwd, environ)
         sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.encode("latin-1")))
         out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
         err = io.StringIO()

@@ -5,24 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from select import select
 from threading import Timer
 from time import monotonic, sleep
 from typing import IO, Any
 
-_CHECKOUT = Path(__file__).parents[2]
 MOST_SECONDS = 120.0
 """For a command that is to end, or to say something."""
-
-
-def served(module: str) -> subprocess.Popen[str]:
-    """Start a module of the checkout, which answers on its output what it reads."""
-    command, pipe = [sys.executable, "-m", module], subprocess.PIPE
-    return subprocess.Popen(command, cwd=_CHECKOUT, stdin=pipe, stdout=pipe, text=True)
 
 
 @contextmanager
@@ -58,31 +49,6 @@ def line_of(pipe: IO[str] | None) -> str:
     assert pipe
     assert select([pipe], [], [], MOST_SECONDS)[0], "the process says nothing"
     return pipe.readline()
-
-
-def become(cwd: str, environ: Mapping[str, str]) -> None:
-    """Take over a directory and an environment, of which libgit2 learns, too."""
-    import pygit2
-    from pygit2.enums import ConfigLevel
-
-    os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(environ)
-    for level in (ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
-        pygit2.settings.search_path[level] = ""
-    pygit2.settings.search_path[ConfigLevel.GLOBAL] = environ["HOME"]
-
-
-def close(process: subprocess.Popen[Any]) -> None:
-    """End a process that ends with its input; whoever else has its output is not waited for."""
-    assert process.stdin
-    assert process.stdout
-    process.stdin.close()
-    try:
-        process.wait(MOST_SECONDS)
-    finally:
-        process.kill()
-        process.stdout.close()
 
 
 def code_of(child: int) -> int:

@@ -92,13 +92,6 @@ def test_t040_t050_parse() -> None:
     assert ({edit.path for edit in edits}, problems) == ({"a.py"}, ())
 
 
-def test_t060_parse_malformed() -> None:
-    text = "FILE: a.py\n\n### CHANGE 1: x\nFIND:\n```python\nimport os\n```\n\nThat is all.\n"
-    edits, (problem,) = parsed(text, {"a.py": ORIGINAL})
-    assert (edits, problem.code) == ((), "response.unreadable_edit")
-    assert problem.line
-
-
 def test_t070_t080_apply_changes() -> None:
     wanted = ORIGINAL
     for find, replacement in THREE:
@@ -106,28 +99,30 @@ def test_t070_t080_apply_changes() -> None:
     assert made({"a.py": ORIGINAL}, changes(*THREE)) == {"a.py": wanted}
 
 
-def test_t090_ambiguous_find() -> None:
-    problem = refused({"a.py": ORIGINAL + ORIGINAL}, changes(THREE[1]))
-    assert problem.code == "match.ambiguous"
-    assert [candidate.line for candidate in problem.candidates] == [5, 14]
+MISSED = (
+    (ORIGINAL + ORIGINAL, "    return 1\n", "match.ambiguous", (5, 14)),
+    (ORIGINAL, "    return 7\n", "match.none", ()),
+)
 
 
-def test_t100_find_not_found() -> None:
-    problem = refused({"a.py": ORIGINAL}, changes(("    return 7\n", "    return 8\n")))
-    assert problem.code == "match.none"
-    assert "`····return 7`" in problem.message
-    assert problem.excerpt
+@pytest.mark.parametrize(("text", "find", "code", "lines"), MISSED, ids=["T090", "T100"])
+def test_t090_t100_find(text: str, find: str, code: str, lines: tuple[int, ...]) -> None:
+    problem = refused({"a.py": text}, changes((find, "    return 8\n")))
+    assert problem.code == code
+    assert tuple(candidate.line for candidate in problem.candidates) == lines
+    assert lines or problem.excerpt
 
 
-def test_t110_truncation() -> None:
-    answer = {
-        "type": "message",
-        "role": "assistant",
-        "content": [{"type": "text", "text": changes(THREE[0])}],
-        "stop_reason": "max_tokens",
-    }
-    edits, (problem,) = parsed(json.dumps(answer), {"a.py": ORIGINAL})
-    assert (edits, problem.code) == ((), "response.truncated")
+TEXT = {"type": "text", "text": changes(THREE[0])}
+CUT = {"type": "message", "role": "assistant", "content": [TEXT], "stop_reason": "max_tokens"}
+HALF = "FILE: a.py\n\n### CHANGE 1: x\nFIND:\n```python\nimport os\n```\n\nThat is all.\n"
+UNREAD = ((HALF, "response.unreadable_edit"), (json.dumps(CUT), "response.truncated"))
+
+
+@pytest.mark.parametrize(("answer", "code"), UNREAD, ids=["T060", "T110"])
+def test_t060_t110_malformed_and_cut(answer: str, code: str) -> None:
+    edits, (problem,) = parsed(answer, {"a.py": ORIGINAL})
+    assert (edits, problem.code) == ((), code)
 
 
 def test_t120_prompt_with_instructions() -> None:
