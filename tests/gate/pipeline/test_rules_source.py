@@ -204,12 +204,15 @@ def recorded(repo: Path, key: str = "target") -> str:
     return done.stdout.decode().strip()
 
 
-@pytest.mark.parametrize("where", ["config.worktree", "global"])
+@pytest.mark.parametrize("where", ["config.worktree", "global", "included"])
 def test_only_the_common_file_names_the_home_branch(where: str, repo: Path, home: Path) -> None:
     other = "[patchq]\n\ttarget = agent/x\n"
     if where == "config.worktree":
         git("config", "extensions.worktreeConfig", "true", cwd=repo)
         (repo / ".git/config.worktree").write_text(other)
+    elif where == "included":
+        (repo / ".git/other").write_text(other)
+        git("config", "include.path", "other", cwd=repo)
     else:
         with (home / ".gitconfig").open("a") as file:
             file.write(other)
