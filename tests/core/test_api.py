@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
+import msgspec
 import pytest
+import rapidfuzz
 
 import patchq
 from tests.helpers.pages import ROOT
@@ -175,21 +176,10 @@ print(sorted(never & sys.modules.keys()))
 
 
 def test_it_works_with_its_own_dependencies_alone(tmp_path: Path) -> None:
-    for name, path in (
-        ("patchq", ROOT / "patchq"),
-        ("msgspec", _package("msgspec")),
-        ("rapidfuzz", _package("rapidfuzz")),
-    ):
-        (tmp_path / name).symlink_to(path)
+    for package in (patchq, msgspec, rapidfuzz):
+        (tmp_path / package.__name__).symlink_to(Path(str(package.__file__)).parent)
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{ALONE}"
     run = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=60
     )
     assert (run.stdout, run.stderr) == ("[]\n", "")
-
-
-def _package(name: str) -> Path:
-    spec = find_spec(name)
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent

@@ -14,41 +14,18 @@ from hypothesis import strategies as st
 from patchq.core import formats
 from patchq.core.formats.registry import FORMATS
 from patchq.core.model.values import Edit
+from tests.core.test_api import BY_FORMAT
 from tests.helpers.effort import effort
 from tests.helpers.reading import BLOCK, read, refused
 
-V4A = "*** Begin Patch\n*** Update File: src/a.py\n-old\n+new\n*** End Patch\n"
-DIFF = "```diff\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-old\n+new\n```\n"
-CALL = '{"path": "src/a.py", "old_str": "old", "new_str": "new"}\n'
-PAIR = "FILE: src/a.py\n\nFIND:\n```\nold\n```\nREPLACE WITH:\n```\nnew\n```\n"
-WHOLE = "```python:src/a.py\nnew\n```\n"
-SEARCH = f"src/a.py\n{BLOCK}"
-SCRIPT = json.dumps(
-    {
-        "file": "src/a.py",
-        "edits": [
-            {
-                "type": "replace",
-                "anchor": {"type": "line_pattern", "selected": "old"},
-                "content": "new",
-            }
-        ],
-    }
-)
-INDEXED = (
-    '{"edits": [{"id": ID, "type": "modification", "file": "src/a.py", "target": "old",'
-    ' "replacement": "new"}]}\n'
-)
 FORMS = {
-    "search_replace": SEARCH,
-    "find_replace": PAIR,
-    "edit_script": f"{SCRIPT}\n",
-    "indexed": INDEXED.replace("ID", "null"),
-    "edit_calls": CALL,
-    "v4a": V4A,
-    "unified_diff": DIFF,
-    "whole_file": WHOLE,
-}
+    name: BY_FORMAT[name]
+    for name in (
+        "search_replace", "find_replace", "edit_script", "indexed", "edit_calls", "v4a",
+        "unified_diff", "whole_file",
+    )
+}  # fmt: skip
+SEARCH, CALL = f"a.py\n{BLOCK}", '{"path": "a.py", "old_str": "old", "new_str": "new"}\n'
 
 
 def edits(text: str, default_path: str | None = None) -> tuple[Edit, ...]:
@@ -61,7 +38,7 @@ def edits(text: str, default_path: str | None = None) -> tuple[Edit, ...]:
 def test_every_form_is_read_in_every_setting(form: str) -> None:
     text = FORMS[form]
     (alone,) = edits(text)
-    assert (alone.format, alone.path, alone.id) == (form, "src/a.py", "1")
+    assert (alone.format, alone.path) == (form, "a.py")
     settings = {
         "prose": f"First.\n\n{text}\nLast.\n",
         "thought": f"<think>\n{text}</think>\n{text}",
@@ -71,7 +48,7 @@ def test_every_form_is_read_in_every_setting(form: str) -> None:
     }
     for name, setting in settings.items():
         found = edits(setting)
-        assert [(edit.path, edit.op) for edit in found] == [("src/a.py", alone.op)], name
+        assert [(edit.path, edit.op) for edit in found] == [("a.py", alone.op)], name
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -90,15 +67,15 @@ def test_the_manual_shows_an_example_of_every_form() -> None:
 
 
 def test_own_ids_are_kept_and_others_numbered() -> None:
-    text = "\n".join([SEARCH, INDEXED.replace("ID", '"fix"'), SEARCH, INDEXED.replace("ID", "1")])
-    assert [edit.id for edit in edits(text)] == ["1'", "fix", "3", "1"]
+    own = FORMS["indexed"]
+    text = "\n".join([SEARCH, own, SEARCH, own.replace('"edit-1"', "1")])
+    assert [edit.id for edit in edits(text)] == ["1'", "edit-1", "3", "1"]
 
 
 DAMAGED = {
     "a stray closing": ">>>>>>> REPLACE\n",
     "a patch without its end": "*** Begin Patch\n*** Update File: src/b.py\n-x\n+y\n",
     "a patch's file alone": "*** Update File: src/b.py\n",
-    "an end alone": "*** End Patch\n",
     "a hunk without a file": "@@ -1 +1 @@\n-x\n+y\n\nDone.\n",
     "a lone find": "FIND:\n```\nx\n```\n\nDone.\n",
     "half a call": '{"path": "src/b.py", "old_str": "x"}\n',
@@ -181,7 +158,8 @@ def test_every_text_is_read_or_refused(text: str, default_path: str | None) -> N
 
 
 PRETTY = json.dumps(json.loads(CALL), indent=2)
-CUT = [SEARCH, V4A, PAIR, WHOLE, CALL, SCRIPT, PRETTY, "FILE: src/a.py\nx\ny\nEND FILE"]
+WHOLE = (text for name, text in FORMS.items() if name != "unified_diff")  # has its count
+CUT = [*WHOLE, PRETTY, "FILE: a.py\nx\ny\nEND FILE"]
 
 
 @pytest.mark.parametrize("text", [*CUT, f"[{PRETTY},\n{CALL}]"])
@@ -191,7 +169,7 @@ def test_a_response_cut_anywhere_is_no_edit(text: str) -> None:
     for length in range(len(text) - 3 * text.endswith("```")):
         parsed = read(text[:length])
         assert parsed.edits == (), text[:length]
-        assert parsed.problems or length < text.index("src/a.py") + 10, text[:length]
+        assert parsed.problems or length < text.index("a.py") + 6, text[:length]
 
 
 def test_cut_responses_never_lose_a_begun_block() -> None:
