@@ -46,12 +46,8 @@ REFUSED: dict[str, tuple[str, str, int | None]] = {
 DEFINED = {
     "Python": ("\n\ndef _single(text: Text, old: Lines, new: Lines) -> Iterator[Chain]:\n",
                "\n\ndef _chains(text: Text, old: Lines, other: Lines) -> Iterator[Chain]:\n"),
-    "Go": ("func (s *Store) Load(name string, mode int) (Value, error) {\n",
-           "func (s *Store) Save(name string, mode int) (Value, error) {\n"),
     "a value": ("READ_TIMEOUT_SECONDS = int(environment.get(name, default))\n",
                 "WRITE_TIMEOUT_SECONDS = int(environment.get(name, default))\n"),
-    "Rust": ("impl<T: Clone> Iterator for Loader<T> where T: Send {\n",
-             "impl<T: Clone> Iterator for Saver<T> where T: Send {\n"),
 }  # fmt: skip
 
 

@@ -106,7 +106,6 @@ WANTED = PYTHON.replace("value * tax", "round(value * tax, 2)")
 BEFORE = MISQUOTED[: MISQUOTED.index("value *")]
 OPS: dict[str, Op] = {
     "hunk": PatchHunk(MISQUOTED, CHANGED, 7),
-    "indexed": ReplaceText(MISQUOTED, CHANGED),
     "contextual": ReplaceText("value * tax", "round(value * tax, 2)", before=BEFORE, after="\n"),
 }
 
@@ -181,13 +180,11 @@ def test_same_question_is_asked_once(tmp_path: Path) -> None:
         (f"Sure!\n{json.dumps({OLD: 'a'})}", None),
         (json.dumps({OLD: "a", "b": "c"}), None),
         (json.dumps({"b": "c"}), None),
-        (json.dumps({OLD: None}), None),
-        (json.dumps([OLD]), None),
         (json.dumps({OLD: "\udc80"}), None),
         (json.dumps({OLD: "a\0"}), None),
         ("[" * 100_000, None),
     ],
-    ids=range(10),
+    ids=range(8),
 )
 def test_answer_is_one_object_with_one_text(answer: str, text: str | None) -> None:
     assert read(answer, OLD) == text

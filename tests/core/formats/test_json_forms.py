@@ -12,6 +12,10 @@ from tests.helpers.reading import refused, said
 
 UNREADABLE = "unreadable_edit"
 ONCE = ReplaceText("x\n", "y\n")
+PARTS = [
+    {"old_string": "x\n", "new_string": "y\n"},
+    {"old_string": "p", "new_string": "q", "replace_all": True},
+]
 
 
 def call(**members: Any) -> dict[str, Any]:
@@ -41,19 +45,8 @@ def case(name: str, value: Any, *ops: Op) -> Any:
         case("markers are text", call(new_str="<<<<<<< SEARCH\n"),
              ReplaceText("x\n", "<<<<<<< SEARCH\n")),
         # several edits of one file
-        case(
-            "edits",
-            {"file_path": "a.py", "edits": [
-                {"old_string": "x\n", "new_string": "y\n"},
-                {"old_string": "p", "new_string": "q", "replace_all": True},
-            ]},
-            ONCE, ReplaceText("p", "q", None),
-        ),
-        case(
-            "edits as a text",
-            {"path": "a.py", "edits": json.dumps([{"old_string": "x\n", "new_string": "y\n"}])},
-            ONCE,
-        ),
+        case("edits", {"file_path": "a.py", "edits": PARTS}, ONCE, ReplaceText("p", "q", None)),
+        case("edits as a text", {"path": "a.py", "edits": json.dumps(PARTS[:1])}, ONCE),
         # the text-editor tool
         case("create", {"command": "create", "path": "a.py", "file_text": "t"}, Create("t")),
         case("insert", {"command": "insert", "path": "a.py", "insert_line": 0, "insert_text": "t"},

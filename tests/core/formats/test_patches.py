@@ -95,13 +95,8 @@ DIFFS: dict[str, tuple[str, list[tuple[str, Op]]]] = {
     "a mail": (MAIL, [EDIT]),
     "files without hunks": (
         RENAME + EMPTY + MODE + HEADS + HUNK,
-        [
-            ("src/b.py", Rename("n.py")),
-            ("n", Create("")),
-            ("src/b.py", SetMode(executable=True)),
-            EDIT,
-        ],
-    ),
+        [("src/b.py", Rename("n.py")), ("n", Create("")), ("src/b.py", SetMode(executable=True)),
+         EDIT]),
     "a file that holds a diff": (fence("", "diff x.patch"), []),
     "prose": ("---\n--- a.py\n\n- x\n+ y\n@@count = 1\n@@ to_tsquery('x')\n +1\nFrom: me\n", []),
 }  # fmt: skip

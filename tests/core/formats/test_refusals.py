@@ -61,7 +61,6 @@ UNREADABLE = [
     bad("find-in-bold", "**Find:**\n", 1, "FIND/REPLACE"),
     bad("replace-with", "### Replace  with:\n", 1, "FIND/REPLACE"),
     bad("json-call", '{"path": "src/b.py", "old_str": "x"}\n', 1, "the new text"),
-    bad("json-beside-words", 'Call it with "old_str": "x".\n', 1, "an edit in JSON"),
     bad("json-script", '{"edits": [\n {"anchor": {"selected": "x"}}]}\n', 2, "'type'"),
     bad("tool-tags", '<parameter name="old_string">x</parameter>\n', 1, "JSON"),
     bad("text-before-a-block", f"src/b.py\n```python\n# greet\n{BLOCK}```\n", 4, "the text of"),

@@ -27,9 +27,7 @@ GIT_SPELLINGS = [
     ".gi\ufefft/x", "\u200e.git/x", ".git\u202e/x", "．ｇｉｔ/x", "．git/x", ".g\u0131t/x",
     ".g\u0130t/x", ".\uff47it/x", "a\uff0f.git/x",
 ]  # fmt: skip
-MALFORMED = [
-    "", ".", "./a", "a/./b", "a/.", "a//b", "a/", "x\0y", "a\udcff",
-]  # fmt: skip
+MALFORMED = ["", ".", "./a", "a/./b", "a/.", "a//b", "a/", "x\0y", "a\udcff"]
 UNPORTABLE = [
     "-rf", "--", "-d/x", "e\u0301", "x\r", "x\n", "a\tb", "a\x1bb", "a\x7fb", "a\x85b", "a\u200bb",
     "a\u202eb", "a\u2028b", "a\ue000b", "a\uffffb", "a\\b", "dir/a:b", "x" * 256, "é" * 128,

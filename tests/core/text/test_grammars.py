@@ -24,14 +24,9 @@ SOURCES = {
     "java": (
         "A.java", "class A {\n    @Override\n    public int m() {\n        return 1;\n    }\n}\n",
         {("function_definition", "m", 1, 5, 2, 3), ("class_definition", "A", 0, 6, 0, 1)}),
-    "c": (
-        "a.c",
-        "#include <a.h>\nint *f(int a)\n{\n    return 0;\n}\n",
-        {
-            ("function_definition", "f", 1, 5, 1, 3),
-            ("import_statement", "#include <a.h>", 0, 1, 0, 1),
-        },
-    ),
+    "c": ("a.c", "#include <a.h>\nint *f(int a)\n{\n    return 0;\n}\n",
+        {("function_definition", "f", 1, 5, 1, 3),
+         ("import_statement", "#include <a.h>", 0, 1, 0, 1)}),
     "cpp": ("a.cpp", "class A {\n    int m() { return 1; }\n};\nint A::n() {\n    return 2;\n}\n",
         {("function_definition", "n", 3, 6, 3, 4), ("class_definition", "A", 0, 3, 0, 1)}),
 }  # fmt: skip

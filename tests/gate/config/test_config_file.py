@@ -58,16 +58,11 @@ HOOK = "hooks:\n- {id: a, stage: pre-commit, run: x}\n"
         ("version: 2", "1:10 version: expected 1, got `2`"),
         ("mode: on", "1:7 mode: expected `review` or `auto`, got `on`"),
         ("target: a b", "1:9 target: expected the name of a branch, got `a b`"),
-        ("mode: auto\nmode: auto", "2:1 mode: expected once, got it again after line 1"),
         (
             "queue: {poll_seconds: 0}",
             "1:23 queue.poll_seconds: expected a number above 0, at most 1000000000, got `0`",
         ),
         ("paths: {deny: ['[z-a]']}", "1:16 paths.deny[0]: expected a gitignore pattern, got"),
-        (
-            "match: {confidence: 1.1}",
-            "1:21 match.confidence: expected a number from 0 to 1, got `1.1`",
-        ),
         ("match: {rungs: [elided, exact]}", "1:16 match.rungs: expected `exact`, then others"),
         ("hooks:\n- {id: a}", "2:3 hooks[0].stage: expected a value, got nothing"),
         (HOOK + HOOK[7:], "2:1 hooks: expected an `id` of its own for each hook (a is shared)"),

@@ -56,24 +56,16 @@ def test_a_failed_hooks_output_is_shown() -> None:
 
 DECIDES = re.compile(r"\b(?:accept|discard|send-back|revert|git merge)\b")
 BELOW = StandsOn("below", "c0ffee" * 7)
+MERGE = "     # or: git merge patchq/fix-42"
 
 
 @pytest.mark.parametrize(
     ("report", "lines"),
     [
-        (
-            PROPOSED,
-            (
-                "git diff main...patchq/fix-42",
-                "patchq accept fix-42     # or: git merge patchq/fix-42",
-            ),
-        ),
+        (PROPOSED, ("git diff main...patchq/fix-42", f"patchq accept fix-42{MERGE}")),
         (
             replace(PROPOSED, stands_on=BELOW),
-            (
-                "git diff c0ffeec0ffee...patchq/fix-42",
-                "patchq accept --stack fix-42     # or: git merge patchq/fix-42",
-            ),
+            ("git diff c0ffeec0ffee...patchq/fix-42", f"patchq accept --stack fix-42{MERGE}"),
         ),
         (replace(PROPOSED, target="main;rm$(x)"), ("git diff 'main;rm$(x)...patchq/fix-42'",)),
     ],
