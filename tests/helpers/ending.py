@@ -51,6 +51,17 @@ def line_of(pipe: IO[str] | None) -> str:
     return pipe.readline()
 
 
+def in_child(action: Callable[[], int]) -> int:
+    """Return the exit code of an action in a child; 99 if it fails."""
+    if child := os.fork():
+        return code_of(child)
+    code = 99
+    try:
+        code = action()
+    finally:
+        os._exit(code)
+
+
 def code_of(child: int) -> int:
     """Return the exit code of a child, which is killed when it takes too long."""
     until = monotonic() + MOST_SECONDS

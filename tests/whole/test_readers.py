@@ -18,7 +18,7 @@ from pygit2.enums import ConfigLevel
 
 from patchq.cli import main
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.ending import code_of
+from tests.helpers.ending import in_child
 from tests.helpers.gitrepo import commit_files, git, write_config
 
 EDIT, CREATE = block("a.txt", "one\n", "ONE\n"), block("dir/new.txt", "", "new\n")
@@ -171,19 +171,16 @@ def test_nobody_else_reads_a_secret_or_what_is_not_decided(others: Path) -> None
 def run_as(user: int, repo: Path) -> int:
     """`patchq run` by a user with the group 64321 and the strictest umask; its exit code.  It is
     this process's child, as others may not read the interpreter's files."""
-    pid = os.fork()
-    if pid:
-        return code_of(pid)
-    code = 99
-    try:
+
+    def run() -> int:
         os.umask(0o077)
         if user:
             os.setgroups([FREE_GROUP])
             os.setgid(FREE_GROUP)
             os.setuid(user)
-        code = main(["-C", str(repo), "-q", "run"])
-    finally:
-        os._exit(code)
+        return main(["-C", str(repo), "-q", "run"])
+
+    return in_child(run)
 
 
 def test_two_users_share_a_repository(

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from patchq.gate.hooks import mounts
 from patchq.gate.hooks.sandbox import NO_SANDBOX
 from tests.gate.hooks.test_engine import running
 from tests.helpers.command import block, drop, fresh, give, patchq, report
-from tests.helpers.ending import code_of
+from tests.helpers.ending import in_child
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
 FOUND = "tOpSeCrEt-of-the-operato[r]\\|LEA[K]"
@@ -200,26 +200,19 @@ def port(base: Path) -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-def run_as(user: int, base: Path, repo: Path) -> None:
+def run_as(user: int, base: Path, repo: Path) -> int:
     """Decide as this user, who then owns everything, and need not be able to read Python."""
-    child = os.fork()
-    if child:
-        assert code_of(child) == 0
-        return
-    code = 99
-    with suppress(BaseException):
-        os.chdir(repo)
-        write(repo, "earlier")
-        main(["run"])  # loads what there is to be loaded
-        if user != os.getuid():
-            subprocess.run(["chown", "-R", f"{user}:{user}", base], check=True, timeout=60)
-            pygit2.settings.search_path[ConfigLevel.GLOBAL] = str(base)
-            os.setgroups([])
-            os.setgid(user)
-            os.setuid(user)
-        write(repo, "probe")
-        code = main(["run"])
-    os._exit(code)
+    os.chdir(repo)
+    write(repo, "earlier")
+    main(["run"])  # loads what there is to be loaded
+    if user != os.getuid():
+        subprocess.run(["chown", "-R", f"{user}:{user}", base], check=True, timeout=60)
+        pygit2.settings.search_path[ConfigLevel.GLOBAL] = str(base)
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
+    write(repo, "probe")
+    return main(["run"])
 
 
 @pytest.mark.parametrize("user", USERS, ids=lambda user: "stranger" if user == STRANGER else "self")
@@ -250,7 +243,7 @@ def test_h13_a_batchs_code_reaches_nothing_of_the_operators(
     }
     configure(there, tool)
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{home}/tools/bin")
-    run_as(user, base, there)
+    assert in_child(lambda: run_as(user, base, there)) == 0
     output = report(there / ".patchq", "probe")["hooks"][0]["output"]
     *found, last = output.split("\n")
     assert [list(PROBES)[int(number)] for number in found] == []
