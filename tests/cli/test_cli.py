@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import FILES, everything
+from tests.helpers import ending
 from tests.helpers.command import block, drop, fresh, patchq, report, work
 from tests.helpers.gitrepo import git, make_repo, operators_file, tip, write_config
 
@@ -118,29 +121,25 @@ def test_sample_is_what_init_writes_and_it_is_valid(repo: Path) -> None:
     assert {"mode", "target", "queue", "validate"} <= schema["$defs"]["Config"]["properties"].keys()
 
 
-@pytest.fixture
-def daemon(repo: Path) -> Iterator[Path]:
-    """The repository, with a daemon that watches."""
-    patchq("watch", "--detach", cwd=repo)
-    yield repo
-    patchq("stop", cwd=repo)
-
-
-def test_daemon(daemon: Path) -> None:
-    done = patchq("submit", "bad.md", "--wait", cwd=daemon, code=1)
-    assert done.out.startswith("rejected   bad  match.none")
-    assert "\n\n# `bad`: rejected\n" in done.out  # what the agent needs to send it again
-    assert done.err == "patchq: waiting for the verdict on bad\n"
-    write_config(daemon, "version: 1\nmode: auto\n")  # SIGHUP would have it read
-    assert patchq("submit", "good.md", "--wait", cwd=daemon).out.startswith("proposed")
-    again = patchq("--json", "submit", "good.md", "--wait", cwd=daemon).json()
-    assert (again["state"], again["duplicate_of"]) == ("duplicate", "good")
-    watches = patchq("--json", "status", cwd=daemon).json()["daemon"]
-    assert watches["pid"] > 0
-    assert watches["since"]
-    assert patchq("watch", "--detach", cwd=daemon, code=75).err
-    assert "has stopped" in patchq("stop", cwd=daemon).out
-    assert not [*(daemon / ".git").rglob("*.lock")]
+def test_daemon(repo: Path) -> None:
+    command = [sys.executable, "-m", "patchq", "--json", "watch"]
+    with ending.running(command, cwd=repo, stdout=subprocess.PIPE, text=True) as watch:
+        done = patchq("submit", "bad.md", "--wait", cwd=repo, code=1)
+        assert done.out.startswith("rejected   bad  match.none")
+        assert "\n\n# `bad`: rejected\n" in done.out  # what the agent needs to send it again
+        assert done.err.startswith("patchq: waiting for the verdict on bad\n")
+        assert json.loads(ending.line_of(watch.stdout))["state"] == "rejected"
+        write_config(repo, "version: 1\nmode: auto\n")  # SIGHUP would have it read
+        assert patchq("submit", "good.md", "--wait", cwd=repo).out.startswith("proposed")
+        again = patchq("--json", "submit", "good.md", "--wait", cwd=repo).json()
+        assert (again["state"], again["duplicate_of"]) == ("duplicate", "good")
+        watches = patchq("--json", "status", cwd=repo).json()["daemon"]
+        assert watches["pid"] == watch.pid
+        assert watches["since"]
+        assert patchq("watch", "--detach", cwd=repo, code=75).err
+        assert "has stopped" in patchq("stop", cwd=repo).out
+        assert watch.wait(60) == 0
+    assert not [*(repo / ".git").rglob("*.lock")]
 
 
 def test_check_writes_nothing(repo: Path) -> None:
