@@ -22,14 +22,11 @@ MORE_PAGES = (
     "/batch/second", "/batch/second?since=1", "/batch/hostile", "/batch/wrong", "/batch/pictures",
     "/several?deed=send-back&chosen=tax&chosen=sum",
 )  # fmt: skip
-THEMES = ("light", "dark")
-PICTURES = "REVIEW_PICTURES"
-"""The variable of the environment that names where pictures are kept, to be looked at."""
 Opening = Callable[..., Any]
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing(opened: Opening, large: str, theme: str, width: int) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     tab = opened(color_scheme=theme, viewport={"width": width, "height": 900})
@@ -262,7 +259,7 @@ def test_pictures_of_the_docs(opened: Opening, large: str, name: str, tmp_path: 
     """`REVIEW_PICTURES=docs/pictures pytest -m browser -k pictures` makes them anew."""
     path, width = SHOWN[name]
     tab = opened(path, viewport={"width": width, "height": 800})
-    room = Path(os.environ.get(PICTURES, tmp_path))
+    room = Path(os.environ.get("REVIEW_PICTURES", tmp_path))
     picture = tab.screenshot(path=room / f"{name}.png")
     assert len(picture) > 10_000
     assert f"pictures/{name}.png" in (ROOT / "docs/reviewing.md").read_text()

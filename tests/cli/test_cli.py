@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -159,23 +158,6 @@ def test_check_writes_nothing(repo: Path) -> None:
     assert patchq("check", "-", cwd=new, stdin=EDIT).out.startswith("would be proposed")
     assert not (new / ".patchq").exists()
     assert everything(repo) == before
-
-
-def test_status(repo: Path) -> None:
-    drop(repo / ".patchq", {"x.md": EDIT, "y.md": f"---\ndepends_on: [z]\n---\n{OTHER}"})
-    assert "; 2 in the inbox" in patchq("status", cwd=repo).out
-    patchq("run", cwd=repo)
-    assert re.sub(r"  \d+s", "  0s", patchq("status", cwd=repo).out).splitlines() == [
-        "main, review mode; no daemon runs; inbox empty",
-        "For you (1)",
-        f"  x  low  +1 {MINUS}1  0s  not run  Edit a.txt",
-        "Held (1)",
-        "  y  waits for z (unknown)  0s",
-    ]
-    shown = patchq("--json", "status", cwd=repo).json()
-    assert shown["daemon"] is None
-    assert (shown["target"], shown["mode"], shown["inbox"]) == ("main", "review", 0)
-    assert patchq("status", "y", cwd=repo).out.startswith("held       y  depends.failed")
 
 
 def test_status_is_bounded_and_says_what_it_left_out(repo: Path) -> None:

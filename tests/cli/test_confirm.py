@@ -15,7 +15,7 @@ from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal
 
 TWO = block("a.txt", "one\n", "1\n") + block("b.txt", "b\n", "B\n")
 OTHER = block("c.txt", "", "c\x1b[2J\n")
-QUESTION = "[q]uit: "
+QUESTION, ASKED = "[q]uit: ", re.compile(r"(uit: |\? )$")
 
 
 @pytest.fixture
@@ -35,16 +35,12 @@ def run(repo: Path, *answers: str, flag: str = "-v", code: int = 0) -> str:
     """What `run` prints on a terminal, where each question gets its answer."""
     with on_a_terminal(repo, flag, "run") as terminal:
         for answer in answers:
-            terminal.read_until(partial(_is_asked, len(terminal.text)))
+            terminal.read_until(partial(ASKED.search, pos=len(terminal.text)))
             terminal.type(answer)
         text = terminal.read_all()
         assert terminal.process.wait(WAIT_SECONDS) == code, text
     assert "Traceback" not in text
     return text
-
-
-def _is_asked(behind: int, text: str) -> bool:
-    return re.search(r"(uit: |\? )$", text[behind:]) is not None
 
 
 def test_run_shows_the_plan_and_asks(repo: Path) -> None:

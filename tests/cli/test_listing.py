@@ -72,20 +72,26 @@ def test_which_and_in_which_order(repo: Path) -> None:
 
 def test_a_line_says_who_what_when_how_old_how_large_and_which_checks(repo: Path) -> None:
     patchq("send-back", "big", "-m", "why?", cwd=repo)
-    lines = patchq("status", "--by", "age", cwd=repo).out.splitlines()
+    work(repo, held="---\ndepends_on: [z]\n---\n" + block("new.txt", "", "x\n"))
+    said = patchq("status", "--by", "age", cwd=repo).out
     minus = "\N{MINUS SIGN}"
-    assert lines[1:] == [
+    assert re.sub(r"  \d+s\n", "  0s\n", said).splitlines() == [
+        "main, review mode; no daemon runs; inbox empty",
         "For you (2)",
         f"  two  low  +3 {minus}2  3d  coder  not run  Change two files",
         f"  nobodys  low  +1 {minus}1  24h  not run  Edit lib/b.txt",
         "For their agents (1)",
         f"  big  medium  +30 {minus}0  2d  writer  not run  sent back: why?",
+        "Held (1)",
+        "  held  waits for z (unknown)  0s",
         "1 refused in the last 24 h: `patchq log --state rejected`",
     ]
+    assert patchq("status", "held", cwd=repo).out.startswith("held       held  depends.failed")
     (bad,) = patchq("log", "--state", "rejected", cwd=repo).out.splitlines()
     assert re.fullmatch(r"rejected   bad  \d+s  a.txt  match.none: .*  coder: Never lands", bad)
-    rows = patchq("--json", "status", cwd=repo).json()["waiting"]
-    (two,) = (one for one in rows if one["id"] == "two")
+    told = patchq("--json", "status", cwd=repo).json()
+    assert (told["target"], told["mode"], told["inbox"]) == ("main", "review", 0)
+    (two,) = (one for one in told["waiting"] if one["id"] == "two")
     assert two["message"] == "Change two files"
     assert two["size"] == {"files": 2, "added": 3, "deleted": 2}
     assert two["checks"] == [{"id": "gate", "stage": "pre-apply", "exit": 0}]
@@ -109,7 +115,7 @@ def seen(repo: Path, *words: str) -> str:
     return text
 
 
-def test_a_terminal_gets_colours_and_lines_of_its_width(
+def test_a_terminal_gets_colours_lines_of_its_width_and_gits_pager(
     repo: Path, screen: pytest.MonkeyPatch
 ) -> None:
     text = seen(repo, "log")
@@ -118,9 +124,6 @@ def test_a_terminal_gets_colours_and_lines_of_its_width(
     assert "4 shown: 3 proposed, 1 rejected" in plain(text)
     screen.setenv("NO_COLOR", "1")
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", seen(repo, "log"))
-
-
-def test_gits_pager_shows_it(repo: Path, screen: pytest.MonkeyPatch) -> None:
     screen.setenv("GIT_PAGER", "sed 's/^/| /'; echo LESS=$LESS")
     lines = plain(seen(repo, "show", "two", "--diff"))
     assert "| +BB" in lines

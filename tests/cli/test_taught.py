@@ -9,15 +9,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers import ending
 from tests.helpers.command import Done, fresh, patchq
 from tests.helpers.gitrepo import GITCONFIG, git, make_repo, tip, write_config
 
@@ -231,38 +229,33 @@ def test_mending_a_quote_that_is_nowhere(pupil: Pupil) -> None:
 
 
 @pytest.mark.skipif(not find_spec("mcp"), reason="the extra `mcp` is not installed")
-def test_the_tools(pupil: Pupil, tmp_path: Path) -> None:
+def test_the_tools(pupil: Pupil) -> None:
     """The server is started as `.mcp.json` says, from an almost empty environment; what is refused
     is mended by the answer's lines."""
+    import anyio
+
+    from tests.mcp.clients import connected, said
+
     entry = json.loads((pupil.repo / ".mcp.json").read_text())["mcpServers"]["patchq"]
-    command = [entry["command"], *entry["args"]]
     bare = {"HOME": str(pupil.repo.parent), "PATH": "/usr/bin:/bin"}
     section = " ".join((pupil.repo / "AGENTS.md").read_text().split())
-    piped: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-    with ending.running(command, cwd=pupil.repo, env=bare, text=True, **piped) as server:
 
-        def ask(number: int, method: str, **params: Any) -> Mapping[str, Any]:
-            asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-            print(json.dumps(asked), file=server.stdin, flush=True)
-            result: Mapping[str, Any] = json.loads(ending.line_of(server.stdout))["result"]
-            return result
-
-        who = {"clientInfo": {"name": "pupil", "version": "1"}, "capabilities": {}}
-        ask(1, "initialize", protocolVersion="2025-06-18", **who)
-        tools = {tool["name"] for tool in ask(2, "tools/list")["tools"]}
+    async def use(client: Any) -> None:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
         first, check, submit = names(section.partition("MCP server `patchq`: ")[2])[:3]
         assert {first, check, submit} <= tools
-        path = "src/login.py"
-        given = ask(3, "tools/call", name=first, arguments={"files": [path]})["structuredContent"]
-        edit = {"path": path, "old": "return user.pass == password\n", "new": "return False\n"}
+        given = (await client.call_tool(first, {"files": ["src/login.py"]})).structured_content
+        edit = {"path": "src/login.py", "old": "return user.pass == password\n", "new": "pass\n"}
         change: dict[str, Any] = {"edits": [edit], "base": given["base"]}
-        for number, name in enumerate((check, submit), 4):
-            answer = ask(number, "tools/call", name=name, arguments=change)
-        assert (answer["isError"], answer["structuredContent"]["state"]) == (True, "rejected")
+        for name in (check, submit):
+            refused = await client.call_tool(name, change)
+            assert (refused.is_error, refused.structured_content["state"]) == (True, "rejected")
         assert "`submit` again with `retries`" in section
-        text = answer["content"][0]["text"]
-        (edit["old"],) = re.findall(r"^ *\d+ \| +(return user.password == .*\n)", text, re.M)
-        change["retries"] = answer["structuredContent"]["id"]
-        answer = ask(6, "tools/call", name=submit, arguments=change)
-    assert answer["structuredContent"]["state"] == "applied"
-    assert "return False" in now(pupil.repo, path)
+        (edit["old"],) = re.findall(r"^ *\d+ \| +(return .*\n)", said(refused), re.M)
+        change["retries"] = refused.structured_content["id"]
+        done = await client.call_tool(submit, change)
+        assert done.structured_content["state"] == "applied"
+
+    server = {**entry, "env": bare, "cwd": pupil.repo}
+    anyio.run(connected, server, use, "legacy")
+    assert "        pass\n" in now(pupil.repo, "src/login.py")

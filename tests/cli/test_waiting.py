@@ -70,6 +70,7 @@ def test_a_batch_is_known_as_soon_as_it_lies_in_the_inbox(
     repo: Path, name: str, text: str, id: str
 ) -> None:
     drop(repo / ".patchq", {name: text})
+    assert "; 1 in the inbox" in patchq("status", cwd=repo).out
     for verb in ("show", "status"):
         assert patchq(verb, id, cwd=repo).out.startswith(f"waiting    {id}  in the inbox for ")
         told = patchq(verb, id, "--json", cwd=repo).json()

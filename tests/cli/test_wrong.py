@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from pathlib import Path
@@ -93,22 +92,19 @@ def repo(repo: Path) -> Path:
     return repo
 
 
-def ways(verb: str) -> list[list[str]]:
-    right = RIGHT[verb].split()
-    return [
-        [verb[:-1] + "_", *right],
-        [verb, *right, "--nonsense"],
-        [verb, *right, *TOO_MUCH.get(verb, "one too many").split()],
-        ["-C", "nowhere", verb, *right],
-    ]
-
-
 def test_one_line_and_nothing_written(repo: Path) -> None:
     assert RIGHT.keys() == VERBS.keys()
     before = everything(repo.parent)
-    for words in itertools.chain.from_iterable(map(ways, RIGHT)):
-        error = json.loads(one_line(patchq("--json", *words, cwd=repo, code=2)))["error"]
-        assert all(error[key] for key in ("code", "message", "hint")), words
+    for verb, right in RIGHT.items():
+        for words in (
+            f"{verb[:-1]}_ {right}",
+            f"{verb} {right} --nonsense",
+            f"{verb} {right} {TOO_MUCH.get(verb, 'one too many')}",
+            f"-C nowhere {verb} {right}",
+        ):
+            done = patchq("--json", *words.split(), cwd=repo, code=2)
+            error = json.loads(one_line(done))["error"]
+            assert all(error[key] for key in ("code", "message", "hint")), words
     assert everything(repo.parent) == before
 
 

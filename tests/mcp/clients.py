@@ -32,11 +32,16 @@ async def over_stdio(
 ) -> T:
     """What `use` makes of a client of a server that it starts, for the agent `robot`."""
     words = ["-m", "patchq", "mcp", "--agent", "robot"]
-    server = StdioServerParameters(
-        command=sys.executable, args=words, env={**os.environ}, cwd=place
-    )
+    server = {"command": sys.executable, "args": words, "env": {**os.environ}, "cwd": place}
+    return await connected(server, use, mode, **how)
+
+
+async def connected(
+    server: dict[str, Any], use: Callable[[Client], Awaitable[T]], mode: str, **how: Any
+) -> T:
     with Path(os.devnull).open("w") as nobody:
-        async with Client(stdio_client(server, nobody), mode=mode, **how) as client:
+        ends = stdio_client(StdioServerParameters(**server), nobody)
+        async with Client(ends, mode=mode, **how) as client:
             with anyio.fail_after(MOST_SECONDS):
                 return await use(client)
 
