@@ -80,7 +80,7 @@ def test_no_text_of_others_runs(opened: Opening, bypass: bool) -> None:
         assert tab.evaluate("document.querySelectorAll('img, main script').length") == 0
 
 
-def test_accept_chosen_by_keys_alone(opened: Opening, repo: Path) -> None:
+def test_accept_chosen_and_send_back_by_keys_alone(opened: Opening, repo: Path) -> None:
     tab = opened("/batch/sum")
     tab.click("summary:has-text('choose which to take')")
     tab.click("[data-edit='1'] input")
@@ -93,10 +93,7 @@ def test_accept_chosen_by_keys_alone(opened: Opening, repo: Path) -> None:
     tab.locator("text=Accepted sum").wait_for()
     code = git("show", "HEAD:shop/cart.py", cwd=repo)
     assert ("import sys" in code, "i.price" in code) == (True, False)
-
-
-def test_send_back_by_keys_alone(opened: Opening, repo: Path) -> None:
-    tab = opened("/batch/other-tax")
+    tab.goto(f"{tab.own}/batch/other-tax")
     for key in ("j", "K", "c"):
         tab.keyboard.press(key)
     tab.keyboard.type("why one more?")

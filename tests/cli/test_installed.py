@@ -63,6 +63,7 @@ def test_editors_find_the_schema_that_the_sample_names(repo: Path) -> None:
     place = re.fullmatch(r"# yaml-language-server: \$schema=(.*)", first)
     assert place
     schema = json.loads((repo / place[1]).read_text())
+    assert {"mode", "target"} <= schema["$defs"]["Config"]["properties"].keys()
     assert schema == patchq("config", "schema", cwd=repo).json()
     (repo / place[1]).write_text("{}")
     patchq("init", cwd=repo)

@@ -151,7 +151,6 @@ def test_a_comment_is_answered_by_arguments(served: Path) -> None:
         again = shown(text)
         assert again["edits"] == [{"path": "f10.txt", "old": "two\n", "new": "2\n"}]
         listed = await client.call_tool("status", {"agent": "me", "limit": 200})
-        assert not listed.is_error, said(listed)
         (row,) = (one for one in listed.structured_content["batches"] if one["id"] == id)
         assert (row["waits_for"], row["open_comments"], row["agent"]) == ("agent", 1, "robot")
         assert row.keys() >= {"subject", "age_seconds", "size", "risk", "paths"}

@@ -22,7 +22,6 @@ COMMIT = [("commit", "0" * 40)]
         ("/", {"host": ""}, 400),
         ("/static/page.css", {"cookie": ""}, 403),
         ("/changes", {"cookie": ""}, 403),
-        ("/nowhere", {}, 404),
         ("/batch/..%2F..%2Fetc%2Fpasswd", {}, 404),
         ("/static/..%2fapp.py", {}, 404),
         ("/batch/fix/accept", {}, 405),
