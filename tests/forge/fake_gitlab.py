@@ -205,14 +205,10 @@ class GitLabFake(Fake):
         return 200, rows[::-1]
 
     def on_approvals(self, number: str, args: Any) -> Answer:
-        given = self._standing(int(number), "APPROVED")
-        rows = [
-            {
-                "user": self._person(one["user"]["login"]),
-                "approved_at": self._reviewed_at(int(number), one),
-            }
-            for one in given
-        ]
+        rows = []
+        for one in self._standing(int(number), "APPROVED"):
+            at = self._reviewed_at(int(number), one)
+            rows.append({"user": self._person(one["user"]["login"]), "approved_at": at})
         return 200, {"approved_by": rows}
 
     def on_reviewers(self, number: str, args: Any) -> Answer:

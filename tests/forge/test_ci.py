@@ -12,9 +12,6 @@ from tests.forge.fake import TOKEN
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git
 
-BRANCH = "patchq-train/main"
-
-
 Configure = Callable[[str], None]
 
 
@@ -67,20 +64,6 @@ def test_checks_of_the_forge_judge_a_change(scene: Scene, configure: Configure, 
 def test_rulesets_require_checks(scene: Scene) -> None:
     scene.fake.required, scene.fake.rules = ["build"], ["lint"]
     assert scene.forge.rights("main").required == ["build", "lint"]
-
-
-def test_a_train_is_checked_once(scene: Scene, configure: Configure) -> None:
-    configure("checks: [build]")
-    scene.fake.ci = lambda commit: [("build", "success")]
-    scene.propose_all({f"p{n}": (f"a{20 * n} = {20 * n}", f"a{20 * n} = 0") for n in (1, 2, 3)})
-    scene.fake.look()
-    before = scene.fake.moved[BRANCH]
-    patchq("accept", "p1", "p2", "p3", cwd=scene.clone)
-    scene.fake.look()
-    assert (before, scene.fake.moved[BRANCH]) == (3, 4)
-    assert scene.there(f"{BRANCH}^{{tree}}") == scene.there("main^{tree}")
-    others = scene.report("p3")["hooks"][-1]["with"]
-    assert (len(others), scene.report("p1")["state"]) == (2, "accepted")
 
 
 def test_a_check_that_appears_later_counts(scene: Scene, configure: Configure) -> None:

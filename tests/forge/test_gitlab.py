@@ -96,19 +96,6 @@ def test_threads_have_their_lines_and_the_review_of_their_author(
     assert second.texts[0].review == ""
 
 
-def test_an_approval_holds_for_the_head_at_its_time(scene: Scene, fake: GitLabFake) -> None:
-    """GitLab keeps the time of an approval, and of each head, but no commit with it."""
-    old = fake.pulls[1].values["head"]["sha"]
-    fake.review(1, "ada", "APPROVED")
-    scene.propose("two", "a3 = 3", "a3 = 34", head="---\nretries: one\n---\n")
-    scene.round()
-    assert fake.pulls[1].values["head"]["sha"] != old
-    fake.review(1, "grace", "APPROVED")
-    found = {one.by: one.commit for one in scene.forge.conversation(1).remarks}
-    # The fake tells the time of a review on an older head as that of the head.
-    assert found == {"ada": old, "grace": fake.pulls[1].values["head"]["sha"]}
-
-
 def test_a_status_belongs_to_the_pipeline_of_its_branch(scene: Scene, fake: GitLabFake) -> None:
     """GitLab takes any branch that contains the commit, as a stack's upper ones do."""
     scene.propose("also", "a33 = 33", "a33 = 3", head="---\ndepends_on: [one]\n---\n")

@@ -44,6 +44,12 @@ def git(*args: str, cwd: Path, stdin: str | bytes | None = None) -> str:
     return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
+def shell(script: str, cwd: Path) -> None:
+    """Run what a person types; a failure fails the test."""
+    done = subprocess.run(["sh", "-ec", script], cwd=cwd, capture_output=True, timeout=120)
+    assert done.returncode == 0, f"{script}: {done.stderr.decode(errors='replace')}"
+
+
 def identity(home: Path) -> dict[str, str]:
     """The environment of somebody at a home without a configuration, who may commit."""
     names = {"HOME": str(home), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}

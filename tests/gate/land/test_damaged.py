@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.command import block, codes, drop, patchq, report, work
+from tests.helpers.command import block, codes, patchq, report, work
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 from tests.helpers.stores import unpublish
 
@@ -20,9 +19,8 @@ CREATE = block("lib/new.txt", "", "new\n")
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", FILES)
-    (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
-    patchq("init", cwd=repo)
     configure(repo)
+    patchq("init", cwd=repo)
     git("checkout", "-q", "-b", "elsewhere", cwd=repo)
     return repo
 
@@ -37,37 +35,20 @@ def place(repo: Path, name: str) -> Path:
     return repo / ".git/objects" / oid[:2] / oid[2:]
 
 
-def remove(path: Path) -> None:
-    path.unlink()
-
-
-def empty(path: Path) -> None:
-    path.chmod(0o644)
-    path.write_bytes(b"")
-
-
-def garble(path: Path) -> None:
-    path.chmod(0o644)
-    path.write_bytes(path.read_bytes()[:-6] + b"\0\0\0\0\0\0")
-
-
-DAMAGE: list[Callable[[Path], None]] = [remove, empty, garble]
-
-
 @pytest.mark.parametrize("mode", ["auto", "review"])
-@pytest.mark.parametrize("harm", DAMAGE)
+@pytest.mark.parametrize("left", [None, 0, -6], ids=["removed", "empty", "garbled"])
 @pytest.mark.parametrize(
     ("name", "text"),
     [("main:lib/c.txt", BAD), ("main:lib", BAD), ("main:lib", CREATE)],
     ids=["blob", "tree", "tree, created in it"],
 )
-def test_others_go_on(
-    repo: Path, name: str, text: str, harm: Callable[[Path], None], mode: str
-) -> None:
+def test_others_go_on(repo: Path, name: str, text: str, left: int | None, mode: str) -> None:
     configure(repo, mode=mode)
     file = place(repo, name)
     before = file.read_bytes()
-    harm(file)
+    file.unlink()
+    if left is not None:
+        file.write_bytes(before[:left] + bytes(-left))
     bad, good = work(repo, bad=text, good=GOOD)
     assert (bad["state"], codes(bad)) == ("held", [("repository.damaged", "warning")])
     (problem,) = bad["problems"]
@@ -123,9 +104,6 @@ def test_damaged_proposal_is_in_nobodys_way(repo: Path, name: str) -> None:
     patchq("accept", "q", cwd=repo)
 
 
-# ---------------------------------------------------------------- partial clones
-
-
 @pytest.fixture
 def partial(repo: Path, tmp_path: Path) -> Path:
     """A clone of `repo` without the contents of files, which nobody has checked out."""
@@ -146,10 +124,8 @@ def test_a_partial_clone_fetches_what_a_change_needs(partial: Path, repo: Path) 
     there = missing(partial)
     patchq("init", "--target", "main", cwd=partial)
     repo.rename(repo.with_name("away"))
-    new = block("new.txt", "", "new\n")
-    drop(partial / ".patchq", {"r.md": block("d/7.txt", "7\n", "x\n"), "s.md": new})
-    patchq("run", cwd=partial)
-    assert report(partial / ".patchq", "s")["state"] == "proposed"
+    _, s = work(partial, r=block("d/7.txt", "7\n", "x\n"), s=block("new.txt", "", "new\n"))
+    assert s["state"] == "proposed"
     assert "does not appear to be a git repository" in patchq("show", "r", cwd=partial).out
     repo.with_name("away").rename(repo)
     patchq("run", cwd=partial)
@@ -157,8 +133,7 @@ def test_a_partial_clone_fetches_what_a_change_needs(partial: Path, repo: Path) 
     assert there - missing(partial) < 5
     hook = {"id": "h", "stage": "pre-commit", "run": "grep -q 9 d/9.txt"}
     write_config(partial, json.dumps({"hooks": [hook], "mode": "auto"}))
-    drop(partial / ".patchq", {"t.md": block("d/8.txt", "8\n", "x\n")})
-    patchq("run", cwd=partial)
+    work(partial, t=block("d/8.txt", "8\n", "x\n"))
     assert git("show", "main:d/8.txt", cwd=partial) == "x"
     assert there - missing(partial) > 30, "a hook sees all files"
 

@@ -3,18 +3,18 @@ what is there is told of, once, and what is told is there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import psycopg
 import pytest
-from msgspec.structs import replace
 
 from patchq.gate.errors import InDoubt
-from patchq.gate.git.branches import Branches, BranchMove, Moved
+from patchq.gate.git.branches import BranchMove
 from patchq.gate.land import worker
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.postgres.engine import PostgresQueue
@@ -44,49 +44,11 @@ class Frozen(Exception):
     """The worker goes no further."""
 
 
-class Slow:
-    """The branches of a worker that is frozen right before its push, which may arrive later."""
-
-    def __init__(self, branches: Branches) -> None:
-        self._branches = branches
-        self.moves: Sequence[BranchMove] = ()
-
-    def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
-        self.moves = moves
-        raise Frozen
-
-    def arrive(self) -> None:
-        with suppress(InDoubt):
-            self._branches.land(self.moves)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._branches, name)
-
-
-class Watched:
-    """Branches beside which a push arrives before the call number `at` of a method."""
-
-    def __init__(self, branches: Branches, slow: Slow, method: str, at: int | None) -> None:
-        self._branches, self._slow, self._method, self._at = branches, slow, method, at
-        self._count = 0
-
-    def __getattr__(self, name: str) -> Any:
-        if name == self._method:
-            self._count += 1
-            if self._count == self._at:
-                self._slow.arrive()
-        return getattr(self._branches, name)
-
-
 @dataclass
 class Cluster:
     root: Path
     database: str
     sessions: list[Session]
-
-    @property
-    def hub(self) -> Path:
-        return self.root / "hub.git"
 
     def worker(self, name: str, mode: str, more: str = "") -> Session:
         git("clone", "-q", "hub.git", name, cwd=self.root)
@@ -95,21 +57,31 @@ class Cluster:
         self.sessions.append(session)
         return session
 
-    def frozen(self, mode: str) -> Slow:
-        """What a worker was about to push when it was cut off from the database."""
-        session = self.worker("first", mode)
-        slow = Slow(session.branches)
+    def frozen(self, mode: str) -> Callable[[], None]:
+        """Return the push of a worker that was cut off from the database right before it."""
+        session, moves = self.worker("first", mode), list[BranchMove]()
+        real = session.branches.land
         for name, text in RESPONSES.items():
             session.queue.submit(text.encode(), name)
+
+        def land(given: Sequence[BranchMove]) -> None:
+            moves.extend(given)
+            raise Frozen
+
+        def arrive() -> None:
+            with suppress(InDoubt):
+                real(moves)
+
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(worker, "_GROUP_SECONDS", 60.0)  # all of them, however slow it is
+            patch.setattr(session.branches, "land", land)
             with pytest.raises(Frozen):
-                worker.turn(replace(session, branches=cast(Branches, slow)), lambda told: None)
+                worker.turn(session, lambda told: None)
         with psycopg.connect(self.database, autocommit=True) as connection:
             connection.execute(
                 "select pg_terminate_backend(holder(session_key(number)), 5000) from sessions"
             )
-        return slow
+        return arrive
 
     def judge(self, session: Session, told: Sequence[Report]) -> None:
         """By the remote's trailers and branches against the reports."""
@@ -146,8 +118,18 @@ def give_verdicts(session: Session) -> list[Report]:
     return told
 
 
-def beside(session: Session, slow: Slow, method: str, at: int | None) -> Session:
-    return replace(session, branches=cast(Branches, Watched(session.branches, slow, method, at)))
+def arrive_before(
+    session: Session, method: str, at: int | None, arrive: Callable[[], None]
+) -> None:
+    """Have a push arrive before the call number `at` of a method of the branches."""
+    calls, real = count(1), getattr(session.branches, method)
+
+    def call(*args: object) -> object:
+        if next(calls) == at:
+            arrive()
+        return real(*args)
+
+    setattr(session.branches, method, call)
 
 
 @pytest.mark.parametrize("mode", ["auto", "review"])
@@ -157,11 +139,12 @@ def test_a_late_push_is_told_of_as_it_is(
     cluster: Cluster, mode: str, rules: str, at: int | None
 ) -> None:
     """It arrives before a look of the successor at the remote, or once all is told."""
-    slow = cluster.frozen(mode)
+    arrive = cluster.frozen(mode)
     session = cluster.worker("second", mode, OTHERWISE[rules])
-    told = give_verdicts(beside(session, slow, "refresh", at))
+    arrive_before(session, "refresh", at, arrive)
+    told = give_verdicts(session)
     if at is None:
-        slow.arrive()
+        arrive()
     cluster.judge(session, told)
     assert len(told) == len(RESPONSES)
 
@@ -183,13 +166,14 @@ def test_what_lands_after_it_was_asked_for_gets_its_verdict_at_once(
 ) -> None:
     """The remote declines what the successor pushes again, and then takes it of the one before:
     before the successor looks again, or pushes what it decided itself."""
-    slow = cluster.frozen("auto")
+    arrive = cluster.frozen("auto")
     session = cluster.worker("second", "auto", OTHERWISE[rules])
-    hook = cluster.hub / "hooks" / "pre-receive"
+    hook = cluster.root / "hub.git/hooks/pre-receive"
     hook.write_text(DECLINES)
     hook.chmod(0o755)
     monkeypatch.setattr(worker, "_GROUP_SECONDS", seconds)
-    told = give_verdicts(beside(session, slow, method, 2))
-    assert (cluster.hub / "declined").exists()
+    arrive_before(session, method, 2, arrive)
+    told = give_verdicts(session)
+    assert (cluster.root / "hub.git/declined").exists()
     cluster.judge(session, told)
     assert {report.state for report in told} == {"applied"}

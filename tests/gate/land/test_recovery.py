@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,12 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.review import restack
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import git, make_repo, shell
 from tests.helpers.sessions import opened
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 RESPONSES = {"x.md": block("a.txt", "two\n", "2\n"), "y.md": block("b.txt", "b\n", "B\n")}
 TARGET = "trunk"
-
-Step = Callable[[Path], None]
-"""What a person does in the repository."""
 
 
 @pytest.fixture
@@ -103,117 +99,69 @@ def test_reflog_lines_of_a_move_that_did_not_happen_prove_nothing(repo: Path) ->
     assert batches(repo) == ["y", "x"]
 
 
-def amend(repo: Path) -> None:
-    git("checkout", "-q", TARGET, cwd=repo)
-    git("commit", "-q", "--amend", "--no-edit", "--author=B <b@example.org>", cwd=repo)
-
-
-def rebase(repo: Path) -> None:
-    commit_files(repo, {"mine.txt": "mine\n"})
-    git("rebase", "-q", "main", TARGET, cwd=repo)
-
-
-def forget(repo: Path) -> None:
-    """As time does to what no ref holds."""
-    git("reflog", "expire", "--expire=now", "--all", cwd=repo)
-    git("gc", "-q", "--prune=now", cwd=repo)
+AMEND = "git checkout -q trunk; git commit -q --amend --no-edit --author='B <b@example.org>'\n"
+REBASE = "git commit -q --allow-empty -m Mine; git rebase -q main trunk\n"
+FORGET = "git reflog expire --expire=now --all; git gc -q --prune=now\n"
+"""As time does to what no ref holds."""
 
 
 @pytest.mark.parametrize(
-    "steps",
-    [[], [amend], [rebase], [amend, forget], [rebase, forget]],
+    "script",
+    ["", AMEND, REBASE, AMEND + FORGET, REBASE + FORGET],
     ids=["nothing", "amend", "rebase", "amend-gc", "rebase-gc"],
 )
-def test_ref_that_moved_is_told_of(repo: Path, steps: list[Step]) -> None:
+def test_ref_that_moved_is_told_of(repo: Path, script: str) -> None:
     die_after_the_move(repo)
-    for step in steps:
-        step(repo)
+    shell(script, repo)
     told = recover(repo)
     assert told["state"] == "applied"
     assert batches(repo) == ["x"]
     git("merge-base", "--is-ancestor", told["commit"], TARGET, cwd=repo)
 
 
-def reset(repo: Path) -> None:
-    git("branch", "-f", TARGET, "main", cwd=repo)
+TAKEN_AWAY = {
+    "reset": "git branch -f trunk main",
+    "rename": "git branch -m trunk other; git branch trunk main",
+    # Also to a repository that has it for longer than this one.
+    "push": "git init -q --bare ../hub.git; git remote add origin ../hub.git"
+    "; git push -q origin trunk; git fetch -q origin; git branch -q -D trunk"
+    "; git branch trunk main",
+    "visit": "git checkout -q trunk; git checkout -q main; git branch -q -D trunk"
+    "; git branch trunk main",
+}
 
 
-def rename(repo: Path) -> None:
-    git("branch", "-m", TARGET, "other", cwd=repo)
-    git("branch", TARGET, "main", cwd=repo)
-
-
-def push(repo: Path) -> None:
-    """Also to a repository that has it for longer than this one."""
-    remote = repo.with_name("remote.git")
-    git("init", "-q", "--bare", str(remote), cwd=repo)
-    git("push", "-q", str(remote), TARGET, cwd=repo)
-    git("remote", "add", "origin", str(remote), cwd=repo)
-    git("fetch", "-q", "origin", cwd=repo)
-    git("branch", "-D", "-q", TARGET, cwd=repo)
-    git("branch", TARGET, "main", cwd=repo)
-
-
-def visit(repo: Path) -> None:
-    git("checkout", "-q", TARGET, cwd=repo)
-    git("checkout", "-q", "main", cwd=repo)
-    git("branch", "-D", "-q", TARGET, cwd=repo)
-    git("branch", TARGET, "main", cwd=repo)
-
-
-@pytest.mark.parametrize("step", [reset, rename, push, visit])
-def test_g02_what_a_person_took_away_is_not_applied_again(repo: Path, step: Step) -> None:
+@pytest.mark.parametrize("way", TAKEN_AWAY)
+def test_g02_what_a_person_took_away_is_not_applied_again(repo: Path, way: str) -> None:
     commit = die_after_the_move(repo)
-    step(repo)
+    shell(TAKEN_AWAY[way], repo)
     told = recover(repo)
     assert (told["state"], told["commit"]) == ("applied", commit)
     assert batches(repo) == []
 
 
-def delete(repo: Path) -> None:
-    git("branch", "-D", "-q", "patchq/x", cwd=repo)
-
-
-def merge(repo: Path) -> None:
-    git("checkout", "-q", TARGET, cwd=repo)
-    git("merge", "-q", "--no-ff", "--no-edit", "patchq/x", cwd=repo)
-
-
-def pick(repo: Path) -> None:
-    """Land it as another commit."""
-    git("checkout", "-q", TARGET, cwd=repo)
-    commit_files(repo, {"mine.txt": "mine\n"})
-    git("cherry-pick", "patchq/x", cwd=repo)
-
-
-def change(repo: Path) -> None:
-    git("checkout", "-q", "patchq/x", cwd=repo)
-    git("commit", "-q", "--amend", "-m", "Mine", cwd=repo)
-    git("checkout", "-q", "main", cwd=repo)
-
-
-def without_waiting(repo: Path) -> None:
-    git("update-ref", "-d", "refs/patchq/waiting/x", cwd=repo)
+DELETE = "git branch -q -D patchq/x\n"
+PICK = "git checkout -q trunk; git commit -q --allow-empty -m Mine; git cherry-pick patchq/x\n"
+WITHOUT_WAITING = "git update-ref -d refs/patchq/waiting/x\n"
 
 
 @pytest.mark.parametrize(
-    ("steps", "state", "there"),
+    ("script", "state", "there"),
     [
-        ([], "proposed", True),
-        ([without_waiting], "proposed", True),
-        ([change], "proposed", True),
-        ([delete], "discarded", False),
-        ([merge], "accepted", False),
-        ([pick, delete, without_waiting], "accepted", False),
+        ("", "proposed", True),
+        (WITHOUT_WAITING, "proposed", True),
+        ("git checkout -q patchq/x; git commit -q --amend -m Mine", "proposed", True),
+        (DELETE, "discarded", False),
+        ("git checkout -q trunk; git merge -q --no-ff --no-edit patchq/x", "accepted", False),
+        (PICK + DELETE + WITHOUT_WAITING, "accepted", False),
     ],
     ids=["nothing", "no-record", "change", "delete", "merge", "pick-delete"],
 )
 def test_what_a_person_did_to_a_proposal_stands(
-    repo: Path, steps: list[Step], state: str, there: bool
+    repo: Path, script: str, state: str, there: bool
 ) -> None:
     die_after_the_move(repo, "review")
-    for step in steps:
-        step(repo)
+    shell(script, repo)
     before = refs_below(repo, "refs/heads/patchq")
     assert recover(repo, "review")["state"] == state
     assert refs_below(repo, "refs/heads/patchq") == (before if there else "")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.helpers import processes
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, drop, patchq, report, work
 from tests.helpers.ending import until
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
+from tests.helpers.gitrepo import commit_files, git, make_repo, shell, tip, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
+X, Y = block("a.txt", "two\n", "2\n"), block("b.txt", "b\n", "B\n")
+RESPONSES = {"x.md": X, "y.md": Y}
 
 
 @pytest.fixture
@@ -60,11 +65,8 @@ def states(gate: Path, *ids: str) -> list[str]:
 
 def test_auto_mode_lands_by_a_push_and_leaves_the_clone_alone(gate: Path) -> None:
     before = tip(gate)
-    responses = {"x.md": block("a.txt", "two\n", "2\n"), "y.md": block("b.txt", "b\n", "B\n")}
-    drop(gate / ".patchq", responses)
-    patchq("run", cwd=gate)
-    assert states(gate, "x", "y") == ["applied", "applied"]
-    assert told(gate, "y")["commit"] == tip(hub(gate))
+    x, y = work(gate, x=X, y=Y)
+    assert (x["state"], y["state"], y["commit"]) == ("applied", "applied", tip(hub(gate)))
     assert there(gate) == "one\n2\nthree\n"
     assert refs(hub(gate)) == {"refs/heads/main"}
     assert tip(gate) == before
@@ -74,13 +76,7 @@ def test_auto_mode_lands_by_a_push_and_leaves_the_clone_alone(gate: Path) -> Non
 
 def test_review_accept_discard_and_revert(gate: Path) -> None:
     configure(gate, "review")
-    responses = {
-        "x.md": block("a.txt", "one\n", "1\n"),
-        "y.md": block("a.txt", "three\n", "3\n"),
-        "z.md": block("b.txt", "b\n", "B\n"),
-    }
-    drop(gate / ".patchq", responses)
-    patchq("run", cwd=gate)
+    work(gate, x=block("a.txt", "one\n", "1\n"), y=block("a.txt", "three\n", "3\n"), z=Y)
     branches = {f"refs/heads/patchq/{id}" for id in "xyz"}
     assert refs(hub(gate)) == {"refs/heads/main", *branches}
     assert not any(ref.startswith("refs/heads/patchq") for ref in refs(gate))
@@ -97,33 +93,19 @@ def test_review_accept_discard_and_revert(gate: Path) -> None:
     assert states(gate, *"xyz") == ["reverted", "accepted", "discarded"]
 
 
-def merge(gate: Path) -> None:
-    place = person(gate)
-    git("merge", "-q", "--no-ff", "-m", "Merge", "origin/patchq/x", cwd=place)
-    git("push", "-q", "origin", "HEAD:main", cwd=place)
+DEEDS = {
+    "accepted": "git merge -q --no-ff -m Merge origin/patchq/x; git push -q origin HEAD:main",
+    "discarded": "git push -q origin :patchq/x",
+    "proposed": "git checkout -q origin/patchq/x; echo more > b.txt; git commit -qam More"
+    "; git push -q origin HEAD:patchq/x",
+}
 
 
-def delete(gate: Path) -> None:
-    git("push", "-q", "origin", ":patchq/x", cwd=person(gate))
-
-
-def amend(gate: Path) -> None:
-    place = person(gate)
-    git("checkout", "-q", "-B", "own", "origin/patchq/x", cwd=place)
-    commit_files(place, {"b.txt": "more\n"})
-    git("push", "-q", "origin", "HEAD:patchq/x", cwd=place)
-
-
-@pytest.mark.parametrize(
-    ("deed", "state"), [(merge, "accepted"), (delete, "discarded"), (amend, "proposed")]
-)
-def test_what_people_do_on_the_remote_is_noticed(
-    gate: Path, deed: Callable[[Path], None], state: str
-) -> None:
+@pytest.mark.parametrize("state", DEEDS)
+def test_what_people_do_on_the_remote_is_noticed(gate: Path, state: str) -> None:
     configure(gate, "review")
-    drop(gate / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
-    patchq("run", cwd=gate)
-    deed(gate)
+    work(gate, x=X)
+    shell(DEEDS[state], person(gate))
     patchq("run", cwd=gate)
     assert (told(gate, "x")["state"], told(gate, "x")["problems"]) == (state, [])
     assert ("refs/heads/patchq/x" in refs(hub(gate))) == (state == "proposed")
@@ -134,9 +116,7 @@ def test_what_people_do_on_the_remote_is_noticed(
 
 def test_a_remote_that_is_away_holds_batches_and_is_named(gate: Path) -> None:
     hub(gate).rename(gate.parent / "elsewhere")
-    drop(gate / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
-    patchq("run", cwd=gate)
-    held = told(gate, "x")
+    (held,) = work(gate, x=X)
     assert held["state"] == "held"
     assert "origin cannot be fetched" in held["problems"][0]["message"]
     assert "origin cannot be fetched" in patchq("status", cwd=gate).out
@@ -160,12 +140,10 @@ def test_what_the_remote_refuses_is_told_in_its_words(
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f'#!/bin/sh\necho "{words}" >&2\nexit 1\n')
     hook.chmod(0o755)
-    drop(gate / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
-    patchq("run", cwd=gate, code=1 if state == "rejected" else 0)
-    found = told(gate, "x")
-    assert found["state"] == state
-    assert [p["code"] for p in found["problems"]] == [code]
-    assert words in found["problems"][0]["message"]
+    (found,) = work(gate, x=X)
+    (problem,) = found["problems"]
+    assert (found["state"], problem["code"]) == (state, code)
+    assert words in problem["message"]
     hook.unlink()
     if state == "held":
         patchq("run", cwd=gate)
@@ -191,7 +169,7 @@ def test_a_daemon_goes_on_by_itself_after_a_push_in_doubt(gate: Path) -> None:
     hook.chmod(0o755)
     daemon = processes.start("watch", cwd=gate, log=log)
     try:
-        drop(gate / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
+        drop(gate / ".patchq", {"x.md": X})
         until(lambda: "it is unknown if" in log.read_text())
         (gone / "hooks/pre-receive").unlink()
         gone.rename(hub(gate))
@@ -203,3 +181,145 @@ def test_a_daemon_goes_on_by_itself_after_a_push_in_doubt(gate: Path) -> None:
         processes.end([daemon])
     assert states(gate, "x") == ["applied"]
     assert there(gate) == "one\n2\nthree\n"
+
+
+# ---------------------------------------------------------------- a gate, or its remote, dies
+
+
+ONCE = '#!/bin/sh\n[ -e "{met}" ] && exit 0\n{when}\ntouch "{met}"\n{what}\n'
+PROGRAMS = {"git", "git-receive-pac", "pre-receive", "reference-trans", "sh", "sleep", "setsid"}
+POINTS = {
+    "before anything moved": ("pre-receive", ""),
+    "while it moves": ("reference-transaction", '[ "$1" = prepared ] || exit 0'),
+    "once all has moved": ("reference-transaction", '[ "$1" = committed ] || exit 0'),
+}
+VICTIMS = {
+    # Whom the remote's hook kills: the gate; the gate and the git that pushes; its own process.
+    "gate": "kill -9 $(cat {pid}); sleep 0.3",
+    "gate and git": "kill -9 $(cat {pid}); pkill -9 -P $(cat {pid}) git; sleep 0.3",
+    "remote": "kill -9 $PPID; sleep 0.3",
+}
+
+
+def trap(gate: Path, where: str, when: str, what: str) -> Path:
+    """Have the remote do this, once."""
+    met = gate.parent / "met"
+    hook = hub(gate) / "hooks" / where
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(ONCE.format(met=met, when=when, what=what))
+    hook.chmod(0o755)
+    return met
+
+
+def run(gate: Path) -> int:
+    """A gate of its own process, whose id the hooks know."""
+    pid = gate.parent / "pid"
+    command = f"echo $$ > {pid}; exec {sys.executable} -m patchq run"
+    done = subprocess.run(["sh", "-c", command], cwd=gate, capture_output=True, timeout=120)
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    return done.returncode
+
+
+def judge(gate: Path, ids: tuple[str, ...] = ("x", "y")) -> None:
+    """By the remote's trailers against the reports."""
+    form = "--format=%H %(trailers:key=Patchq-Batch,valueonly,separator=%x2C)"
+    log = git("log", form, "main", cwd=hub(gate))
+    there = [line.split() for line in log.splitlines() if " " in line.strip()]
+    assert sorted(id for _, id in there) == sorted(ids)
+    commits = {id: commit for commit, id in there}
+    for id in ids:
+        told = report(gate / ".patchq", id)
+        assert (told["state"], told["commit"]) == ("applied", commits[id])
+
+
+@pytest.mark.parametrize(
+    ("point", "victim"),
+    [
+        *((point, victim) for point in POINTS for victim in ("gate", "remote")),
+        ("before anything moved", "gate and git"),
+    ],
+)
+def test_a_death_on_the_way_neither_loses_nor_repeats(gate: Path, point: str, victim: str) -> None:
+    where, when = POINTS[point]
+    met = trap(gate, where, when, VICTIMS[victim].format(pid=gate.parent / "pid"))
+    drop(gate / ".patchq", RESPONSES)
+    run(gate)
+    assert met.exists()
+    until(lambda: not outliving(gate))
+    for lock in hub(gate).rglob("*.lock"):  # of the remote's own process, which its owner removes
+        lock.unlink()
+    run(gate)
+    judge(gate)
+
+
+def test_proposals_are_not_pushed_upon_what_never_landed(gate: Path) -> None:
+    """They were made upon a batch that was to land by the same push; then somebody else was first.
+    Which come after it is the directory's order: hardly ever none."""
+    configure(gate, "auto", "paths:\n  review: ['n*.txt']\n")
+    git("config", "core.logAllRefUpdates", "always", cwd=hub(gate))
+    what = VICTIMS["gate and git"].format(pid=gate.parent / "pid")
+    met = trap(gate, "pre-receive", "", f"{what}\nexit 1")
+    proposals = {f"p{n}": block(f"n{n}.txt", "", "new\n") for n in range(6)}
+    drop(gate / ".patchq", {f"{id}.md": text for id, text in proposals.items()})
+    drop(gate / ".patchq", {"x.md": X})
+    run(gate)
+    assert met.exists()
+    until(lambda: not outliving(gate))
+    place = person(gate)
+    commit_files(place, {"c.txt": "person\n"})
+    git("push", "-q", "origin", "HEAD:main", cwd=place)
+    run(gate)
+    judge(gate, ("x",))
+    for id in proposals:
+        told = report(gate / ".patchq", id)
+        assert (told["state"], told["commit"]) == ("proposed", tip(hub(gate), f"patchq/{id}"))
+        for commit in git("reflog", "--format=%H", f"patchq/{id}", cwd=hub(gate)).split():
+            git("merge-base", "--is-ancestor", f"{commit}^", "main", cwd=hub(gate))
+
+
+def outliving(gate: Path) -> list[str]:
+    """The programs at work on the remote, or for it, that are left: git's, and its hooks'."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            name = (process / "comm").read_text().strip()
+            if name in PROGRAMS and Path(os.readlink(process / "cwd")).is_relative_to(gate.parent):
+                found.append(name)
+    return found
+
+
+def outlive(gate: Path) -> None:
+    """Have the remote's process go on when those who push are gone."""
+    wrapper = gate.parent / "receive-pack"
+    wrapper.write_text('#!/bin/sh\nexec setsid --wait git receive-pack "$@"\n')
+    wrapper.chmod(0o755)
+    git("config", "remote.origin.receivepack", str(wrapper), cwd=gate)
+
+
+WAITS = """kill -9 $(cat {place}/pid)
+for i in $(seq 3000); do [ -e {place}/go ] && break; sleep 0.1; done"""
+
+
+def test_what_is_pushed_by_the_dead_is_not_decided_otherwise(gate: Path) -> None:
+    """A second decision would be another one, and the push arrives after it."""
+    outlive(gate)
+    trap(gate, "pre-receive", "", WAITS.format(place=gate.parent))
+    drop(gate / ".patchq", {"x.md": X})
+    run(gate)
+    configure(gate, "review")
+    run(gate)
+    (gate.parent / "go").touch()
+    until(lambda: not outliving(gate))
+    judge(gate, ("x",))
+
+
+def test_a_push_that_arrives_late_has_landed(gate: Path) -> None:
+    """The gate gives up on a push that the remote goes on with."""
+    outlive(gate)
+    configure(gate, "auto", "  push_timeout_seconds: 1\n")
+    trap(gate, "pre-receive", "", "sleep 2.5")
+    drop(gate / ".patchq", RESPONSES)
+    run(gate)
+    until(lambda: not outliving(gate))
+    run(gate)
+    judge(gate)

@@ -3,17 +3,16 @@ lands."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
+from tests.helpers.command import block, patchq, report, work
+from tests.helpers.gitrepo import commit_files, git, make_repo, shell, tip, write_config
 from tests.helpers.keys import FORMATS, configure, signing, verified
 
-AUTO = "version: 1\nmode: auto\nqueue: {settle_seconds: 0.01}\n"
+AUTO = "version: 1\ntarget: main\nmode: auto\nqueue: {settle_seconds: 0.01}\n"
 RESPONSE = block("a.txt", "one\n", "ONE\n")
 TEXT = "one\n2\n3\n4\n5\n6\n7\n8\n9\nten\n"
 
@@ -23,7 +22,7 @@ def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {"a.txt": TEXT})
     git("checkout", "-q", "-b", "elsewhere", cwd=repo)
     commit_files(repo, {}, "Elsewhere")
-    write_config(repo, AUTO + "target: main\n")
+    write_config(repo, AUTO)
     patchq("init", cwd=repo)
     return repo
 
@@ -41,11 +40,6 @@ def ssh(home: Path, repo: Path) -> Iterator[str]:
         yield key
 
 
-def send(repo: Path, fails: int = 0, /, **responses: str) -> None:
-    drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
-    patchq("run", cwd=repo, code=fails)
-
-
 def state(repo: Path, id: str) -> tuple[str, list[str]]:
     told = report(repo / ".patchq", id)
     return told["state"], [f"{p['code']}: {p['message']}; {p['hint']}" for p in told["problems"]]
@@ -56,7 +50,7 @@ def header(repo: Path, commit: str) -> str:
 
 
 def test_each_format_is_signed_as_git_verifies_it(repo: Path, key: str) -> None:
-    send(repo, x=RESPONSE)
+    work(repo, x=RESPONSE)
     assert state(repo, "x") == ("applied", [])
     assert "Ada Tester" in verified(repo) or "ada@example.org" in verified(repo)
     shown = git("log", "-1", "--format=%G?", "--show-signature", "main", cwd=repo)
@@ -66,8 +60,8 @@ def test_each_format_is_signed_as_git_verifies_it(repo: Path, key: str) -> None:
 
 
 def test_a_proposal_is_signed_and_signed_again_when_it_is_made_again(repo: Path, ssh: str) -> None:
-    write_config(repo, AUTO.replace("auto", "review") + "target: main\n")
-    send(repo, x=RESPONSE, y=block("a.txt", "ten\n", "TEN\n"))
+    write_config(repo, AUTO.replace("auto", "review"))
+    work(repo, x=RESPONSE, y=block("a.txt", "ten\n", "TEN\n"))
     first = tip(repo, "patchq/y")
     verified(repo, "patchq/x")
     verified(repo, "patchq/y")
@@ -84,26 +78,20 @@ def test_a_proposal_is_signed_and_signed_again_when_it_is_made_again(repo: Path,
 
 @pytest.mark.parametrize(
     ("git_says", "sign", "signed"),
-    [
-        ("true", "false", False),
-        ("false", "true", True),
-        ("yes", "auto", True),
-        ("off", "auto", False),
-    ],
+    [("true", "false", False), ("false", "true", True), ("yes", "auto", True)],
 )
 def test_git_says_it_unless_patchq_does(
     repo: Path, ssh: str, home: Path, git_says: str, sign: str, signed: bool
 ) -> None:
     configure(home, "commit.gpgSign", git_says)
-    write_config(repo, AUTO + f"target: main\ncommit: {{sign: {sign}}}\n")
+    write_config(repo, AUTO + f"commit: {{sign: {sign}}}\n")
     patchq("config", "check", cwd=repo)
-    send(repo, x=RESPONSE)
+    work(repo, x=RESPONSE)
     assert ("gpgsig" in header(repo, "main")) is signed
 
 
 BROKEN = {
     "no program": ("gpg.ssh.program", "/nowhere/ssh-keygen", "/nowhere/ssh-keygen"),
-    "wrong key": ("user.signingKey", "/nowhere/key", "/nowhere/key"),
     "no flag": ("commit.gpgSign", "perhaps", "'perhaps'"),
     "no signature": ("gpg.ssh.program", "/bin/true", "made no signature"),
     "a passphrase": ("", "", "passphrase"),
@@ -117,11 +105,10 @@ def test_a_key_that_cannot_sign_holds_the_batch(repo: Path, ssh: str, home: Path
     whole = Path(ssh).read_bytes()
     name, value, said = BROKEN[way]
     if way == "a passphrase":
-        words = ("ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", ssh)
-        subprocess.run(words, check=True, capture_output=True, timeout=60)
+        shell(f"ssh-keygen -q -p -P '' -N secret -f {ssh}", repo)
     else:
         configure(home, name, value)
-    send(repo, 1, x=RESPONSE, y=block("a.txt", "nowhere\n", "x\n"))
+    work(repo, x=RESPONSE, y=block("a.txt", "nowhere\n", "x\n"))
     was, (problem,) = state(repo, "x")
     assert was == "held"
     assert problem.startswith("fault.repository: the commit cannot be signed: ")
@@ -142,8 +129,8 @@ def test_a_key_that_cannot_sign_holds_the_batch(repo: Path, ssh: str, home: Path
 def test_an_accept_and_a_revert_without_a_signature_move_nothing(
     repo: Path, ssh: str, home: Path
 ) -> None:
-    write_config(repo, AUTO.replace("auto", "review") + "target: main\n")
-    send(repo, x=RESPONSE, y=block("a.txt", "ten\n", "TEN\n"))
+    write_config(repo, AUTO.replace("auto", "review"))
+    work(repo, x=RESPONSE, y=block("a.txt", "ten\n", "TEN\n"))
     patchq("accept", "x", cwd=repo)
     configure(home, "user.signingKey", "/nowhere/key")
     # What a person commits on the target, which the proposal has to follow.

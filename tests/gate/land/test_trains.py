@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from patchq.gate.hooks.sandbox import NO_SANDBOX
-from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
+from tests.helpers.command import block, drop, patchq, report, work
+from tests.helpers.gitrepo import commit_files, git, make_repo, shell, write_config
+from tests.helpers.machines import Machines
 from tests.helpers.stepping import die
 
 IDS = [f"p{number}" for number in range(8)]
@@ -22,11 +24,9 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with a proposal for each of eight files."""
     monkeypatch.setenv(NO_SANDBOX, "1")
     repo = make_repo(tmp_path / "repo", {f"{id}.txt": "old\n" for id in IDS})
-    (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
-    patchq("init", cwd=repo)
     write_config(repo, "version: 1\nmode: review\n")
-    drop(repo / ".patchq", {f"{id}.md": block(f"{id}.txt", "old\n", "new\n") for id in IDS})
-    patchq("run", cwd=repo)
+    patchq("init", cwd=repo)
+    work(repo, **{id: block(f"{id}.txt", "old\n", "new\n") for id in IDS})
     return repo
 
 
@@ -117,16 +117,14 @@ def test_each_commit_is_judged_where_a_hook_asks_for_that(repo: Path) -> None:
 
 def test_in_auto_mode_a_group_is_a_train(repo: Path) -> None:
     runs = judged_by(repo, "true", mode="auto")
-    drop(repo / ".patchq", {f"n{n}.md": block(f"n{n}.txt", "", "x\n") for n in range(8)})
-    patchq("run", cwd=repo)
+    work(repo, **{f"n{n}": block(f"n{n}.txt", "", "x\n") for n in range(8)})
     assert len(runs.read_text()) == 1
     assert report(repo / ".patchq", "n3")["state"] == "applied"
 
 
 def test_what_was_checked_stays_so_when_its_target_moves(repo: Path) -> None:
     judged_by(repo, "true")
-    drop(repo / ".patchq", {f"n{n}.md": block(f"n{n}.txt", "", "x\n") for n in range(2)})
-    patchq("run", cwd=repo)
+    work(repo, **{f"n{n}": block(f"n{n}.txt", "", "x\n") for n in range(2)})
     patchq("accept", "n0", cwd=repo)
     rows = patchq("--json", "status", cwd=repo).json()["waiting"]
     (row,) = (row for row in rows if row["id"] == "n1")
@@ -136,8 +134,7 @@ def test_what_was_checked_stays_so_when_its_target_moves(repo: Path) -> None:
 
 @pytest.mark.parametrize("order", [("p0", "n0"), ("n0", "p0")], ids="-".join)
 def test_of_two_that_collide_the_later_is_left_out(repo: Path, order: tuple[str, str]) -> None:
-    drop(repo / ".patchq", {"n0.md": block("p0.txt", "old\n", "newer\n")})
-    patchq("run", cwd=repo)
+    work(repo, n0=block("p0.txt", "old\n", "newer\n"))
     done = patchq("accept", order[0], "p1", order[1], cwd=repo, code=1)
     assert f"{order[1]}: conflict.base: " in done.err
     assert f"`patchq retry {order[1]}` decides on its response anew" in done.err
@@ -158,38 +155,26 @@ def boarded(repo: Path) -> None:
     assert sorted(marks(repo)) == IDS
 
 
-def pushed(repo: Path) -> None:
-    git("checkout", "-q", "patchq/p3", cwd=repo)
-    commit_files(repo, {"mine.txt": "mine\n"})
-    git("checkout", "-q", "main", cwd=repo)
-
-
-def discarded(repo: Path) -> None:
-    patchq("discard", "p3", cwd=repo)
-
-
-def sent_back(repo: Path) -> None:
-    patchq("send-back", "p3", "-m", "otherwise", cwd=repo)
-
-
-def taken_back(repo: Path) -> None:
-    patchq("accept", "--undo", "p3", cwd=repo)
-
-
-def moved(repo: Path) -> None:
-    commit_files(repo, {"other.txt": "x\n"})
+PUSHED = "git checkout -q patchq/p3; git commit -q --allow-empty -m Mine; git checkout -q main"
 
 
 @pytest.mark.parametrize(
     ("deed", "state"),
-    [(pushed, "proposed"), (discarded, "discarded"), (sent_back, "proposed"),
-     (taken_back, "proposed"), (moved, "accepted")],
-)  # fmt: skip
-def test_an_acceptance_is_of_what_was_seen(
-    repo: Path, deed: Callable[[Path], None], state: str
-) -> None:
+    [
+        (PUSHED, "proposed"),
+        ("echo x > other.txt; git add other.txt; git commit -q -m Moved", "accepted"),
+        (["discard", "p3"], "discarded"),
+        (["send-back", "p3", "-m", "otherwise"], "proposed"),
+        (["accept", "--undo", "p3"], "proposed"),
+    ],
+    ids=["pushed", "moved", "discarded", "sent back", "taken back"],
+)
+def test_an_acceptance_is_of_what_was_seen(repo: Path, deed: str | list[str], state: str) -> None:
     boarded(repo)
-    deed(repo)
+    if isinstance(deed, str):
+        shell(deed, repo)
+    else:
+        patchq(*deed, cwd=repo)
     patchq("run", cwd=repo)
     assert states(repo) == {id: state if id == "p3" else "accepted" for id in IDS}
     assert marks(repo) == []
@@ -210,3 +195,56 @@ def test_death_at_any_step_is_put_right(repo: Path) -> None:
         assert sorted(git("log", trailers, cwd=at).split()) == IDS, step
         assert marks(at) == []
         patchq("fsck", cwd=at)
+
+
+LANES = """mode: review
+targets: [other]
+queue: {{settle_seconds: 0.1}}
+landing: {{poll_seconds: 0.2}}
+cluster: {{takeover_seconds: 1}}
+hooks:
+- id: tests
+  stage: pre-commit
+  unconfined: true
+  cache: false
+  run: "grep -q 2 a.txt && test -e {root}/armed && touch {root}/began && \
+    until test -e {root}/go; do sleep 0.05; done; true"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
+def test_lanes_do_not_wait_and_a_successor_goes_on(
+    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch, stop: signal.Signals
+) -> None:
+    monkeypatch.setenv("PATCHQ_DATABASE", database)
+    monkeypatch.setenv(NO_SANDBOX, "1")
+    files = {"a.txt": "one\n", "b.txt": "one\n"}
+    machines = Machines(tmp_path, database, files, LANES.format(root=tmp_path))
+    try:
+        git("branch", "other", cwd=machines.hub)
+        feeder = tmp_path / "feeder"
+        machines.start("feeder", "watch")
+        owner = machines.start("w1", "worker", "--name", "w1", "--lanes", "main")
+        machines.start("w2", "worker", "--name", "w2", "--lanes", "other")
+        machines.soon((feeder / ".patchq/inbox").exists)
+        other = "---\ntarget: other\n---\n" + block("b.txt", "one\n", "2\n")
+        drop(feeder / ".patchq", {"x.md": block("a.txt", "one\n", "2\n"), "y.md": other})
+        machines.soon(lambda: len([*feeder.glob(".patchq/done/?.report.json")]) == 2)
+        (tmp_path / "armed").touch()
+        train = machines.start("feeder", "accept", "x")
+        machines.soon((tmp_path / "began").exists)
+        patchq("accept", "--no-wait", "y", cwd=feeder)
+        assert report(feeder / ".patchq", "y")["state"] == "accepted"
+        os.kill(owner.pid, stop)
+        (tmp_path / "go").touch()
+        machines.start("w3", "worker", "--name", "w3", "--lanes", "main")
+        assert train.wait(60) == 0
+        if stop == signal.SIGSTOP:
+            os.kill(owner.pid, signal.SIGCONT)
+        machines.soon(lambda: report(feeder / ".patchq", "x")["state"] == "accepted")
+        assert git("log", "--format=%s", "main", cwd=machines.hub).split("\n") == [
+            "Edit a.txt", "Start"
+        ]  # fmt: skip
+    finally:
+        machines.close()

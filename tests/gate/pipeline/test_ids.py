@@ -34,21 +34,13 @@ def configure(repo: Path, more: str = "mode: review\n") -> None:
 
 def run(repo: Path, *responses: tuple[str, str], code: int = 0) -> list[dict[str, Any]]:
     """Have the responses, file name and text, worked off; their reports in the same order."""
-    known = {told["id"] for told in log(repo)}
+    ids = []
     for name, text in responses:
         drop(repo / ".patchq", {name: text})
-        patchq("run", cwd=repo, code=None)
-    assert patchq("run", cwd=repo).out == ""
-    told = [told for told in log(repo) if told["id"] not in known][::-1]
-    assert len(told) == len(responses)
-    assert any(each["state"] == "rejected" for each in told) == bool(code)
-    return told
-
-
-def log(repo: Path) -> list[dict[str, Any]]:
-    """The reports, newest verdict first."""
-    ids = [line.split()[1] for line in patchq("log", cwd=repo).out.splitlines()]
-    return [report(repo / ".patchq", id) for id in ids]
+        ids.append(patchq("run", cwd=repo, code=None).out.split()[1])
+    reports = [told(repo, id) for id in ids]
+    assert any(each["state"] == "rejected" for each in reports) == bool(code)
+    return reports
 
 
 def told(repo: Path, id: str) -> dict[str, Any]:
@@ -63,9 +55,6 @@ def matter(text: str, **keys: str) -> str:
 def branches(repo: Path) -> list[str]:
     names = git("for-each-ref", "--format=%(refname:short)", "refs/heads/patchq", cwd=repo)
     return [name.removeprefix("patchq/") for name in names.split()]
-
-
-# ---------------------------------------------------------------- names
 
 
 def test_id_comes_from_the_front_matter_else_the_file(repo: Path) -> None:
@@ -87,9 +76,6 @@ def test_used_id_gets_a_number(repo: Path) -> None:
     patchq("discard", "x-3", cwd=repo)
     (fourth,) = run(repo, ("x.md", THIRD))
     assert fourth["id"] == "x-5"
-
-
-# ---------------------------------------------------------------- second deliveries
 
 
 def test_same_bytes_while_the_first_waits_and_when_it_is_gone(repo: Path) -> None:
@@ -127,23 +113,14 @@ def test_same_bytes_after_the_first_was_rebased(repo: Path) -> None:
     assert (second["state"], second["duplicate_of"]) == ("duplicate", "x")
 
 
-# ---------------------------------------------------------------- successors
-
-
-def test_retries_supersedes_what_waits(repo: Path) -> None:
-    first, second = run(repo, ("x.md", EDIT), ("y.md", matter(EDIT, retries="x")))
-    assert (first["state"], second["state"]) == ("superseded", "proposed")
-    assert second["retry"]["of"] == "x"
-    assert branches(repo) == ["y"]
-    assert git("rev-parse", "refs/patchq/discarded/x", cwd=repo)
-
-
-def test_a_retry_that_is_refused_supersedes_nothing(repo: Path) -> None:
+def test_a_retry_supersedes_what_waits_unless_it_is_refused(repo: Path) -> None:
     first, second = run(repo, ("x.md", BAD), ("x.md", matter(EDIT, retries="x")), code=1)
     assert (first["state"], second["state"]) == ("rejected", "proposed")
     assert (second["id"], second["retry"]["of"]) == ("x-2", "x")
     run(repo, ("y.md", matter(BAD, retries="x-2")), code=1)
     assert branches(repo) == ["x-2"]
+    run(repo, ("z.md", matter(EDIT, retries="x-2")))
+    assert (told(repo, "x-2")["state"], branches(repo)) == ("superseded", ["z"])
 
 
 def test_explicit_id_supersedes_the_same_agent_s_alone(repo: Path) -> None:
@@ -165,9 +142,6 @@ def test_branch_that_is_checked_out_outlives_its_batch(repo: Path) -> None:
     assert told(repo, "x")["state"] == "superseded"
     assert branches(repo) == ["x", "y"]
     assert git("status", "--porcelain", "--untracked-files=no", cwd=repo) == ""
-
-
-# ---------------------------------------------------------------- dependents
 
 
 def after(text: str, *ids: str) -> str:

@@ -11,6 +11,7 @@ from tests.helpers.command import block, give, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 IX = block("a.txt", "line 9\n", "line IX\n")
+NEW = block("new.txt", "", "new\n")
 LINES = "".join(f"line {number}\n" for number in range(1, 31))
 
 
@@ -23,8 +24,10 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
-def commit_on_trunk(repo: Path, files: dict[str, str], message: str) -> str:
+def commit_on_trunk(repo: Path, files: dict[str, str], message: str, without: str = "") -> str:
     git("checkout", "-q", "trunk", cwd=repo)
+    if without:
+        (repo / without).unlink()
     made = commit_files(repo, files, message)
     git("checkout", "-q", "main", cwd=repo)
     return made
@@ -95,10 +98,7 @@ def test_the_same_change_by_a_person_is_named(repo: Path) -> None:
 
 
 def test_a_whole_file_for_one_that_was_just_renamed_is_proposed(repo: Path) -> None:
-    git("checkout", "-q", "trunk", cwd=repo)
-    git("mv", "b.txt", "c.txt", cwd=repo)
-    git("commit", "-q", "-m", "Rename", cwd=repo)
-    git("checkout", "-q", "main", cwd=repo)
+    commit_on_trunk(repo, {"c.txt": "b\n"}, "Rename", without="b.txt")
     told = give(repo, "r", "```text:b.txt\nb\nmore\n```\n")
     assert (told["state"], [p["code"] for p in told["problems"]]) == ("proposed", ["base.unknown"])
     short = git("rev-parse", "--short=12", "trunk", cwd=repo)
@@ -116,36 +116,26 @@ def test_two_good_changes_that_break_the_file_together_are_refused(repo: Path) -
     assert [p["code"] for p in told["problems"]] == ["result.syntax"]
 
 
-def states_of(report: dict[str, Any]) -> list[str]:
-    return [edit["state"] for edit in report["edits"]]
-
-
 def test_what_the_tip_has_already_is_told_edit_by_edit(repo: Path) -> None:
     base = git("rev-parse", "trunk", cwd=repo)
     nine = LINES.replace("line 9\n", "line IX\n")
     commit_on_trunk(repo, {"a.txt": nine, "new.txt": "new\n"}, "Make some of it")
-    made = "new.txt\n<<<<<<< SEARCH\n=======\nnew\n>>>>>>> REPLACE\n"
-    edits = made + IX + block("a.txt", "line 20\n", "line XX\n")
+    edits = NEW + IX + block("a.txt", "line 20\n", "line XX\n")
     sent = give(repo, "r", f"---\nbase: {base}\n---\n{edits}")
     assert sent["state"] == "applied"
-    assert states_of(sent) == ["already_applied", "already_applied", "applied"]
+    states = [edit["state"] for edit in sent["edits"]]
+    assert states == ["already_applied", "already_applied", "applied"]
     after = git("show", "trunk:a.txt", cwd=repo) + "\n"
     assert after == nine.replace("line 20\n", "line XX\n")
 
 
-@pytest.mark.parametrize("there", ["other\n", None], ids=["made otherwise", "deleted"])
-def test_what_is_refused_is_not_said_to_be_there(repo: Path, there: str | None) -> None:
+@pytest.mark.parametrize(
+    ("text", "without"), [(NEW, ""), (IX, "a.txt")], ids=["made otherwise", "deleted"]
+)
+def test_what_is_refused_is_not_said_to_be_there(repo: Path, text: str, without: str) -> None:
     base = git("rev-parse", "trunk", cwd=repo)
-    if there is None:
-        git("checkout", "-q", "trunk", cwd=repo)
-        git("rm", "-q", "a.txt", cwd=repo)
-        git("commit", "-q", "-m", "Delete it", cwd=repo)
-        git("checkout", "-q", "main", cwd=repo)
-        text = IX
-    else:
-        commit_on_trunk(repo, {"new.txt": there}, "Make it")
-        text = "new.txt\n<<<<<<< SEARCH\n=======\nnew\n>>>>>>> REPLACE\n"
+    commit_on_trunk(repo, {"new.txt": "other\n"}, "Otherwise", without)
     two = text + block("a.txt", "line 20\n", "line XX\n")
     sent = give(repo, "r", f"---\nbase: {base}\n---\n{two}", code=1)
     assert [problem["code"] for problem in sent["problems"]] == ["conflict.base"]
-    assert "already_applied" not in states_of(sent)
+    assert "already_applied" not in [edit["state"] for edit in sent["edits"]]

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.helpers.chat_server import Reply, Request, serving
-from tests.helpers.command import drop, patchq, report, seen
-from tests.helpers.ending import running
+from tests.helpers.command import drop, errors, give, patchq, report, seen
+from tests.helpers.ending import running, until
 from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
 
 PATIENCE = 120.0
@@ -68,12 +67,13 @@ class Place:
         assert not [*(self.queue / "active").iterdir()]
         return report(self.queue, name)
 
-    def stops(self, told: dict[str, Any]) -> list[tuple[int, str, str]]:
-        return [(one["n"], one["form"], one["stop"]) for one in told["attempts"]]
-
     def body(self, id: str = "fix") -> str:
         (path,) = self.queue.glob(f"*/{id}.md")
         return path.read_text()
+
+
+def stops(told: dict[str, Any]) -> list[tuple[int, str, str]]:
+    return [(one["n"], one["form"], one["stop"]) for one in told["attempts"]]
 
 
 @contextmanager
@@ -82,17 +82,13 @@ def place(root: Path, *script: Reply | str, more: str = "") -> Any:
         yield Place(root, server, more)
 
 
-def codes(told: dict[str, Any]) -> list[str]:
-    return [problem["code"] for problem in told["problems"] if problem["severity"] == "error"]
-
-
 def test_a_request_becomes_a_commit(tmp_path: Path) -> None:
     with place(tmp_path, WHOLE) as at:
         told = at.request()
         assert (told["state"], told["id"]) == ("applied", "fix")
         assert (told["agent"], told["model"]) == ("patchq", "m-1")
         assert told["base"] == {"commit": at.base, "how": "declared"}
-        assert at.stops(told) == [(1, "whole", "stop")]
+        assert stops(told) == [(1, "whole", "stop")]
         assert "f'hello {name}'" in git("show", "main:a.py", cwd=at.root)
         assert at.body().endswith(WHOLE)
         assert "Assisted-by: patchq:m-1" in git("log", "-1", "--format=%B", cwd=at.root)
@@ -120,24 +116,21 @@ def test_what_cannot_be_used_is_asked_for_again(
     with place(tmp_path, CUT, CUT, CUT, CUT, last) as at:
         told = at.request()
         cuts = [(1, "whole", "length"), *((n, "diff", "length") for n in (2, 3, 4))]
-        assert at.stops(told) == [*cuts, (5, "whole", stop)]
+        assert stops(told) == [*cuts, (5, "whole", stop)]
         assert told["state"] == ("applied" if stop == "stop" else "rejected")
-        assert codes(told) == ([] if stop == "stop" else ["response.truncated"])
+        assert errors(told) == ([] if stop == "stop" else ["response.truncated"])
         assert len(at.server.requests) == 5
 
 
-FAILURES = {
-    "llm.server": Reply("no such model", status=404),
-    "llm.answer": Reply(body=b"<html>"),
-}
-
-
-@pytest.mark.parametrize(("code", "reply"), FAILURES.items(), ids=FAILURES)
+@pytest.mark.parametrize(
+    ("code", "reply"),
+    [("llm.server", Reply("no such model", status=404)), ("llm.answer", Reply(body=b"<html>"))],
+)
 def test_a_model_that_fails_is_a_refusal(code: str, reply: Reply, tmp_path: Path) -> None:
     with place(tmp_path, reply) as at:
         told = at.request()
-        assert (told["state"], codes(told)) == ("rejected", [code])
-        assert at.stops(told) == [(1, "whole", code)]
+        assert (told["state"], errors(told)) == ("rejected", [code])
+        assert stops(told) == [(1, "whole", code)]
         assert SMALL in told["retry"]["prompt"], "what to send by hand"
         assert at.body() == ASKED
 
@@ -145,7 +138,7 @@ def test_a_model_that_fails_is_a_refusal(code: str, reply: Reply, tmp_path: Path
 def test_without_a_model_nothing_is_sent(tmp_path: Path) -> None:
     at = Place(tmp_path, None)
     told = at.request()
-    assert (told["state"], codes(told)) == ("rejected", ["llm.not_configured"])
+    assert (told["state"], errors(told)) == ("rejected", ["llm.not_configured"])
     assert told["attempts"] == []
     assert SMALL in told["retry"]["prompt"]
     assert f"base: {at.base}" in told["retry"]["prompt"]
@@ -163,7 +156,7 @@ def test_without_a_model_nothing_is_sent(tmp_path: Path) -> None:
 )
 def test_a_request_that_cannot_be_asked_for(text: str, code: str, tmp_path: Path) -> None:
     with place(tmp_path, WHOLE) as at:
-        assert codes(at.request(text)) == [code]
+        assert errors(at.request(text)) == [code]
         assert at.server.requests == []
 
 
@@ -171,7 +164,7 @@ def test_a_request_never_asks_for_more(tmp_path: Path) -> None:
     with place(tmp_path, WHOLE) as at:
         config = operators_file(at.root)
         config.write_text(config.read_text().replace("mode: auto", "mode: review"))
-        assert codes(at.request(ASKED + "mode: auto\n")) == ["frontmatter.value"]
+        assert errors(at.request(ASKED + "mode: auto\n")) == ["frontmatter.value"]
         assert at.server.requests == []
 
 
@@ -180,7 +173,7 @@ def test_an_anchor_that_was_not_offered_is_invented(tmp_path: Path) -> None:
     script = {"file": "big.py", "edits": [{"type": "delete", "anchor": anchor}]}
     with place(tmp_path, json.dumps(script)) as at:
         told = at.request("files: [{path: big.py, line: 1}]\ntask: x\nform: edit-script\n")
-        assert codes(told) == ["anchor.invented"]
+        assert errors(told) == ["anchor.invented"]
         assert "<<<<<<< SEARCH" in told["retry"]["prompt"]
 
 
@@ -192,7 +185,7 @@ def test_a_refused_answer_is_asked_for_again_so_often(tmp_path: Path) -> None:
         first = at.request()
         second = report(at.queue, "fix-2")
         assert len(at.server.requests) == len([*at.queue.glob("rejected/*.report.json")]) == 3
-        assert codes(first) == codes(second) == ["match.none"]
+        assert errors(first) == errors(second) == ["match.none"]
         assert second["retry"]["of"] == "fix"
         sent = at.server.requests[1].question
         assert first["retry"]["prompt"].splitlines()[2] in sent
@@ -222,9 +215,7 @@ def test_what_a_person_asks_for_is_sent_on_as_a_quotation(tmp_path: Path) -> Non
 
 def test_what_was_dropped_is_not_sent_on(tmp_path: Path) -> None:
     with place(tmp_path, DIFF, more=", auto_retry: 3, correct: false") as at:
-        drop(at.queue, {"mine.md": MISSED})
-        patchq("run", cwd=at.root, code=1)
-        assert codes(report(at.queue, "mine")) == ["match.none"]
+        assert errors(give(at.root, "mine", MISSED, code=1)) == ["match.none"]
         assert at.server.requests == []
 
 
@@ -233,10 +224,9 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 
 def test_a_response_that_holds_a_secret_is_sent_to_nobody(tmp_path: Path) -> None:
     with place(tmp_path, more=", correct: false") as at:
-        drop(at.queue, {"x.md": MISSED.replace("hello {name}", TOKEN)})
-        patchq("run", cwd=at.root, code=1)
+        give(at.root, "x", MISSED.replace("hello {name}", TOKEN), code=1)
         told = at.request("retries: x\n")
-        assert (codes(told), at.server.requests) == (["frontmatter.value"], [])
+        assert (errors(told), at.server.requests) == (["frontmatter.value"], [])
         assert "holds a secret" in told["problems"][0]["message"]
 
 
@@ -253,23 +243,16 @@ def daemon(at: Place) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(PATIENCE)
 
 
-def verdict(at: Place, id: str) -> dict[str, Any]:
-    until = time.monotonic() + PATIENCE
-    while not (told := seen(at.queue, id)):
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    return told
-
-
 def test_others_do_not_wait_for_an_answer(tmp_path: Path) -> None:
     with place(tmp_path, Reply(WHOLE, slow=True)) as at:
         drop(at.queue, {"fix.request.yaml": ASKED})
         with daemon(at) as process:
             drop(at.queue, {"mine.md": "```text:new.txt\nx = 1\n```\n"})
-            assert verdict(at, "mine")["state"] == "applied"
+            until(lambda: seen(at.queue, "mine"))
             at.server.closed.set()
-            assert verdict(at, "fix")["state"] == "applied"
+            until(lambda: seen(at.queue, "fix"))
         assert process.returncode == 0
+        assert [report(at.queue, id)["state"] for id in ("mine", "fix")] == ["applied"] * 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda s: s.name)
@@ -303,11 +286,7 @@ main(["run"])
 
 
 @pytest.mark.parametrize(
-    ("text", "step"),
-    [
-        *(pytest.param(WHOLE, at, id=at) for at in ("answer", "publish")),
-        pytest.param(MISSED, "intend", id="refused"),
-    ],
+    ("text", "step"), [(WHOLE, "answer"), (WHOLE, "publish"), (MISSED, "intend")]
 )
 def test_who_dies_with_an_answer_does_not_ask_twice(step: str, text: str, tmp_path: Path) -> None:
     with place(tmp_path, text, more=", correct: false") as at:
@@ -318,7 +297,7 @@ def test_who_dies_with_an_answer_does_not_ask_twice(step: str, text: str, tmp_pa
         patchq("run", cwd=at.root, code=None)
         told = report(at.queue, "fix")
         assert told["state"] == ("applied" if text == WHOLE else "rejected")
-        assert at.stops(told) == [(1, "whole", "stop")]
+        assert stops(told) == [(1, "whole", "stop")]
         assert len(at.server.requests) == 1
         assert not [*(at.queue / "active").iterdir()]
         assert at.body().endswith(text)

@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,27 +16,21 @@ import pytest
 from patchq.gate.api.location import Options
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import UsageError
-from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.ending import running
+from tests.helpers.command import block, drop, give, patchq, report
+from tests.helpers.ending import running, until
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 
 RESPONSE = block("a.txt", "one\n", "two\n")
-PATIENCE = 30.0
 
 
 @pytest.fixture
-def marker(tmp_path: Path) -> Path:
-    return tmp_path / "marker"
-
-
-@pytest.fixture
-def repo(tmp_path: Path, marker: Path) -> Path:
+def repo(tmp_path: Path) -> Path:
     """A repository with an agent's branch checked out, whose file would land all and run a hook."""
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
     patchq("init", cwd=repo)
     (repo / ".patchq.yaml").unlink()
     hooks = [
-        {"id": stage, "stage": stage, "run": f"touch {marker}", "unconfined": True}
+        {"id": stage, "stage": stage, "run": f"touch {tmp_path}/marker", "unconfined": True}
         for stage in ("pre-apply", "pre-commit", "post-commit")
     ]
     git("checkout", "-q", "-b", "agent/x", cwd=repo)
@@ -44,41 +38,30 @@ def repo(tmp_path: Path, marker: Path) -> Path:
     return repo
 
 
-def wait_for(seen: Callable[[], object]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not seen():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
-def daemon(repo: Path, work: Callable[[subprocess.Popen[bytes]], None]) -> None:
-    """Have a daemon serve the queue while the work is done."""
+@contextmanager
+def daemon(repo: Path) -> Iterator[subprocess.Popen[bytes]]:
     with running([sys.executable, "-m", "patchq", "-q", "watch"], cwd=repo) as process:
-        wait_for(lambda: (repo / ".patchq/lock").exists() and (repo / ".patchq/lock").read_text())
-        work(process)
+        until(lambda: (repo / ".patchq/lock").exists() and (repo / ".patchq/lock").read_text())
+        yield process
         process.terminate()
-        process.wait(PATIENCE)
+        process.wait(60)
 
 
 def verdict(repo: Path, id: str = "x") -> None:
-    wait_for(lambda: list((repo / ".patchq").glob(f"*/{id}.report.json")))
+    until(lambda: list((repo / ".patchq").glob(f"*/{id}.report.json")))
 
 
 def through_run(repo: Path) -> None:
-    drop(repo / ".patchq", {"x.md": RESPONSE})
-    patchq("run", cwd=repo)
+    give(repo, "x", RESPONSE)
 
 
 def through_sighup(repo: Path) -> None:
     git("checkout", "-q", "main", cwd=repo)
-
-    def work(process: subprocess.Popen[bytes]) -> None:
+    with daemon(repo) as process:
         git("checkout", "-q", "agent/x", cwd=repo)
         process.send_signal(signal.SIGHUP)
         drop(repo / ".patchq", {"x.md": RESPONSE})
         verdict(repo)
-
-    daemon(repo, work)
 
 
 def through_hooks(repo: Path) -> None:
@@ -111,23 +94,20 @@ DOORS = (through_run, through_sighup, through_hooks, through_push, through_linke
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__.removeprefix("through_"))
-def test_a_checked_out_branch_brings_no_rules(
-    door: Callable[[Path], None], repo: Path, marker: Path
-) -> None:
+def test_a_checked_out_branch_brings_no_rules(door: Callable[[Path], None], repo: Path) -> None:
     before = tip(repo)
     door(repo)
     assert tip(repo) == before
-    assert not marker.exists()
+    assert not (repo.parent / "marker").exists()
 
 
-def test_a_bare_repository_reads_its_home_branch(repo: Path, marker: Path, tmp_path: Path) -> None:
+def test_a_bare_repository_reads_its_home_branch(repo: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare.git"
-    git("clone", "-q", "--bare", str(repo), str(bare), cwd=tmp_path)
+    git("clone", "-q", "--bare", "repo", "bare.git", cwd=tmp_path)
     git("symbolic-ref", "HEAD", "refs/heads/agent/x", cwd=bare)
     patchq("init", "--target", "main", cwd=bare)
-    drop(bare / ".patchq", {"x.md": RESPONSE})
-    patchq("run", cwd=bare)
-    assert (tip(bare), marker.exists()) == (tip(repo), False)
+    give(bare, "x", RESPONSE)
+    assert (tip(bare), (tmp_path / "marker").exists()) == (tip(repo), False)
 
 
 def test_the_page_and_mcp_see_what_counts(repo: Path) -> None:
@@ -170,13 +150,7 @@ def test_rules_of_a_remotes_branch_are_those_last_fetched(tmp_path: Path) -> Non
     assert "landing.remote: expected `origin`, as `patchq.remote`" in said
 
 
-# ---------------------------------------------------------------- where they are from
-
-
-SOURCES = ("file", "git directory", "home branch", "defaults")
-
-
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", ["file", "git directory", "home branch", "defaults"])
 def test_the_first_place_counts(source: str, tmp_path: Path) -> None:
     text, other = "mode: auto\n", "mode: review\n"
     repo, words = make_repo(tmp_path / "repo", {"a.txt": "one\n"}), []
@@ -219,23 +193,13 @@ def test_only_the_common_file_names_the_home_branch(where: str, repo: Path, home
     assert patchq("--json", "status", cwd=repo).json()["target"] == "main"
 
 
-def _detached(repo: Path) -> None:
-    git("checkout", "-q", "--detach", cwd=repo)
-
-
-def _agents(repo: Path) -> None:
-    git("checkout", "-q", "-b", "agent/y", cwd=repo)
-    commit_files(repo, {".patchq.yaml": "branches: [agent/*]\n"})
-
-
-@pytest.mark.parametrize("prepare", [_detached, _agents])
-def test_a_branch_of_an_agent_is_not_recorded(
-    prepare: Callable[[Path], None], tmp_path: Path
-) -> None:
-    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
-    prepare(repo)
-    for words in (("run",), ("init",), ("submit", "-")):
-        assert "--target" in patchq(*words, cwd=repo, stdin=RESPONSE, code=2).err
+@pytest.mark.parametrize("words", [["--detach"], ["-b", "agent/y"]], ids=["detached", "agent"])
+def test_a_branch_of_an_agent_is_not_recorded(words: list[str], tmp_path: Path) -> None:
+    files = {"a.txt": "one\n", ".patchq.yaml": "branches: [agent/*]\n"}
+    repo = make_repo(tmp_path / "repo", files)
+    git("checkout", "-q", *words, cwd=repo)
+    for verb in (["run"], ["init"], ["submit", "-"]):
+        assert "--target" in patchq(*verb, cwd=repo, stdin=RESPONSE, code=2).err
     assert recorded(repo) == ""
     assert "main is the home branch" in patchq("run", "--target", "main", cwd=repo).err
     assert recorded(repo) == "main"
@@ -266,17 +230,6 @@ def test_the_record_changes_by_target_alone(tmp_path: Path) -> None:
     assert "landing.remote" in patchq("status", cwd=repo, code=None).err
 
 
-def test_before_the_first_commit(tmp_path: Path) -> None:
-    git("init", "-q", "repo", cwd=tmp_path)
-    repo = tmp_path / "repo"
-    patchq("init", cwd=repo)
-    assert recorded(repo) == "main"
-    assert "make a first commit" in patchq("run", cwd=repo, code=2).err
-
-
-# ---------------------------------------------------------------- what is said
-
-
 def test_an_edited_file_is_said_not_to_count(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\n", ".patchq.yaml": "mode: review\n"})
     patchq("init", cwd=repo)
@@ -299,16 +252,13 @@ def test_a_home_branch_that_is_gone(tmp_path: Path) -> None:
     git("checkout", "-q", "-b", "other", cwd=repo)
     patchq("init", "--target", "main", cwd=repo)
     at = tip(repo)
-
-    def work(process: subprocess.Popen[bytes]) -> None:
+    with daemon(repo):
         git("branch", "-q", "-D", "main", cwd=repo)
         drop(repo / ".patchq", {"x.md": RESPONSE})
         assert "home branch main is gone" in patchq("status", cwd=repo).out
         assert os.listdir(repo / ".patchq/inbox") == ["x.md"]
         git("branch", "main", at, cwd=repo)
         verdict(repo)
-
-    daemon(repo, work)
     git("branch", "-q", "-D", "main", cwd=repo)
     assert "patchq init --target" in patchq("run", cwd=repo, code=2).err
     git("symbolic-ref", "refs/heads/main", "refs/heads/other", cwd=repo)
@@ -325,7 +275,7 @@ def test_a_daemon_follows_the_home_branch(tmp_path: Path) -> None:
         verdict(repo, id)
         return str(report(repo / ".patchq", id)["state"])
 
-    def work(process: subprocess.Popen[bytes]) -> None:
+    with daemon(repo):
         assert given("x") == "proposed"
         commit_files(repo, {".patchq.yaml": "mode: auto\n"})
         assert given("y") == "applied"
@@ -334,6 +284,4 @@ def test_a_daemon_follows_the_home_branch(tmp_path: Path) -> None:
         said = patchq("status", cwd=repo).out
         assert "main:.patchq.yaml:1:7 mode: expected" in said
         assert "a daemon keeps the rules that it has" in said
-
-    daemon(repo, work)
     assert "main:.patchq.yaml:1:7" in patchq("run", cwd=repo, code=2).err

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from bench.cluster.server import running as database_server
 from patchq.gate.queue.postgres.database import migrate
-from tests.helpers.command import block, drop, report, seen
-from tests.helpers.gitrepo import git
+from tests.helpers.command import block, drop, patchq, report, seen
+from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, write_config
 from tests.helpers.machines import Machines
 from tests.helpers.processes import Process
 
@@ -29,7 +31,8 @@ cluster:
 
 
 @pytest.fixture
-def machines(tmp_path: Path, database: str) -> Iterator[Machines]:
+def machines(tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
+    monkeypatch.setenv("PATCHQ_DATABASE", database)
     machines = Machines(tmp_path, database, FILES, CONFIG)
     git("branch", "release/1", cwd=machines.hub)
     yield machines
@@ -43,11 +46,8 @@ def states(machines: Machines, *ids: str) -> list[str]:
 
 def landed(machines: Machines, branch: str = "main") -> list[str]:
     """The batches in the branch's history, by its trailers, the oldest first."""
-    log = git(
-        "log", "--reverse", "--format=%(trailers:key=Patchq-Batch,valueonly)", branch,
-        cwd=machines.hub,
-    )  # fmt: skip
-    return log.split()
+    form = "--format=%(trailers:key=Patchq-Batch,valueonly)"
+    return git("log", "--reverse", form, branch, cwd=machines.hub).split()
 
 
 def test_what_one_machine_drops_another_lands(machines: Machines) -> None:
@@ -84,27 +84,27 @@ def judged(machines: Machines, ids: list[str]) -> None:
         git("merge-base", "--is-ancestor", told[id]["commit"], "main", cwd=machines.hub)
 
 
-FEW = [
-    ("patchq.gate.git.branches.remote:RemoteBranches.land", "behind"),
-    ("patchq.gate.queue.postgres.engine:PostgresQueue.publish", "before"),
-]
-POINTS = [
-    "patchq.gate.queue.postgres.engine:PostgresQueue.reserve",
-    "patchq.gate.queue.postgres.engine:PostgresQueue.intend",
-    "patchq.gate.queue.postgres.engine:PostgresQueue.sync",
-    "patchq.gate.git.branches.remote:RemoteBranches.land",
-    "patchq.gate.queue.postgres.engine:PostgresQueue.publish",
-]
+LAND = "patchq.gate.git.branches.remote:RemoteBranches.land"
+QUEUE = "patchq.gate.queue.postgres.engine:PostgresQueue"
+POINTS = [*(f"{QUEUE}.{name}" for name in ("reserve", "intend", "sync", "publish")), LAND]
 """Where a worker ends, or freezes, before and behind the call."""
-CASES = [
-    pytest.param(
-        *(point, when),
-        id=f"{when} {point.rpartition('.')[2]}",
-        marks=[] if (point, when) in FEW else [pytest.mark.slow],
-    )
-    for point in POINTS
-    for when in ("before", "behind")
-]
+
+
+def cases(points: Iterable[tuple[str, str]], fast: list[tuple[str, str]]) -> list[Any]:
+    """Return each with its id; all but a few are slow."""
+    return [
+        pytest.param(
+            *(point, when),
+            id=f"{when} {point.rpartition('.')[2]}",
+            marks=[] if (point, when) in fast else [pytest.mark.slow],
+        )
+        for point, when in points
+    ]
+
+
+CASES = cases(
+    product(POINTS, ("before", "behind")), [(LAND, "behind"), (f"{QUEUE}.publish", "before")]
+)
 
 
 def struck(machines: Machines, point: str, when: str, number: signal.Signals) -> Process:
@@ -146,9 +146,7 @@ def test_a_push_that_arrives_behind_the_verdict_is_what_the_verdict_says(
     """By its own rules the one who takes over would refuse what the frozen one is to push."""
     machines.start("feeder", "watch")
     queue = machines.clone("feeder") / ".patchq"
-    first = machines.start_dying(
-        "w1", "patchq.gate.git.branches.remote:RemoteBranches.land", "before", signal.SIGSTOP
-    )
+    first = machines.start_dying("w1", LAND, "before", signal.SIGSTOP)
     drop(queue, {"good.md": block("a.txt", "two\n", "2\n")})
     machines.soon(lambda: stopped(first.pid))
     machines.config += "paths:\n  deny: [a.txt]\n"
@@ -171,18 +169,12 @@ def test_files_of_one_name_at_two_feeders_have_a_verdict_each(machines: Machines
         machines.start(worker, "worker", "--name", worker)
     machines.soon(lambda: all(len([*queue.glob("done/*.report.json")]) == 2 for queue in queues))
     machines.soon(lambda: not any([*(queue / "active").iterdir()] for queue in queues))
-    told = [
-        report(queue, path.name.removesuffix(".report.json"))
-        for queue in queues
-        for path in queue.glob("done/*.report.json")
-    ]
-    ids = sorted(one["id"] for one in told if one["source"]["name"] == "x.md")
-    assert ids == ["x", "x-2"]
-    for queue in queues:
-        assert [*queue.glob("rejected/*.report.json")] == []
-        for path in queue.glob("done/*.report.json"):
-            sent = path.with_name(path.name.replace(".report.json", ".md")).read_bytes()
-            assert sha256(sent).hexdigest() == json.loads(path.read_bytes())["source"]["sha256"]
+    told = []
+    for path in (path for queue in queues for path in queue.glob("done/*.report.json")):
+        told.append(json.loads(path.read_bytes()))
+        sent = path.with_name(path.name.replace(".report.json", ".md")).read_bytes()
+        assert sha256(sent).hexdigest() == told[-1]["source"]["sha256"]
+    assert sorted(one["id"] for one in told if one["source"]["name"] == "x.md") == ["x", "x-2"]
     assert sorted(one["state"] for one in told) == ["applied"] * 3 + ["duplicate"]
     there = [one["id"] for one in told if one["state"] == "applied"]
     assert sorted(landed(machines)) == sorted(there)
@@ -224,3 +216,65 @@ def test_a_database_that_dies_in_between_loses_nothing(tmp_path: Path) -> None:
             assert "tried again" in machines.log("feeder")
         finally:
             machines.close()
+
+
+# ---------------------------------------------------------------- who brings what
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Path:
+    """A clone of another remote, with a branch and files of the same names."""
+    seed = make_repo(tmp_path / "other", {})
+    commit_files(seed, {**FILES, "more.txt": "more\n"})
+    git("clone", "-q", "--bare", "other", "other.git", cwd=tmp_path)
+    git("clone", "-q", "other.git", "stranger", cwd=tmp_path)
+    write_config(tmp_path / "stranger", f"version: 1\ntarget: main\n{CONFIG}")
+    patchq("init", cwd=tmp_path / "stranger")
+    return tmp_path / "stranger"
+
+
+def test_nobody_of_another_repository_decides_or_enters(machines: Machines, stranger: Path) -> None:
+    machines.start("feeder", "watch")
+    queue = machines.clone("feeder") / ".patchq"
+    drop(queue, {"x.md": block("a.txt", "two\n", "2\n")})
+    with psycopg.connect(machines.database, autocommit=True) as connection:
+        entered = "select count(*) from responses"
+        machines.soon(lambda: connection.execute(entered).fetchone() == (1,))
+        drop(stranger / ".patchq", {"y.md": block("a.txt", "two\n", "deux\n")})
+        for verb in ("worker", "watch", "run"):
+            told = patchq(verb, cwd=stranger, code=2).err
+            assert "the queue of another repository" in told
+            assert "Traceback" not in told
+        assert connection.execute(entered).fetchone() == (1,)
+    told = patchq("doctor", "--json", cwd=stranger, code=1).json()["findings"]
+    [found] = [one for one in told if one["what"] == "cluster.repository"]
+    assert (found["level"], "schema" in found["cure"]) == ("fatal", True)
+    assert git("log", "--format=%s", "main", cwd=stranger.parent / "other.git").count("\n") <= 1
+    left = [path.name for path in (stranger / ".patchq").glob("[ai]*/*.md")]
+    assert any(name.endswith("y.md") for name in left), left
+    machines.start("w1", "worker", "--name", "w1")
+    machines.soon(lambda: states(machines, "x") == ["applied"])
+    assert landed(machines) == ["x"]
+    assert report(queue, "x")["target"] == "main"
+
+
+def test_a_branch_that_a_worker_has_checked_out_brings_no_rules(machines: Machines) -> None:
+    marker, rules = machines.root / "marker", f"version: 1\ntarget: main\n{CONFIG}"
+    seed = machines.clone("seed")
+    commit_files(seed, {".patchq.yaml": rules.replace("auto", "review")})
+    git("push", "-q", "../hub.git", "main", cwd=seed)
+    hook = f"hooks: [{{id: evil, stage: pre-commit, run: 'touch {marker}'}}]\n"
+    for name in ("feeder", "w1"):
+        place = machines.clone(name)
+        operators_file(place).unlink()
+        git("checkout", "-q", "-b", "agent/x", cwd=place)
+        commit_files(place, {".patchq.yaml": rules + hook})
+    machines.start("feeder", "watch")
+    machines.start("w1", "worker", "--name", "w1")
+    queue = machines.root / "feeder" / ".patchq"
+    drop(queue, {"x.md": block("a.txt", "one\n", "1\n")})
+    machines.soon(lambda: seen(queue, "x"))
+    told = report(queue, "x")
+    assert (told["state"], told["mode"], told["hooks"]) == ("proposed", "review", [])
+    assert told["rules"]["from"] == "home branch"
+    assert not marker.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,6 @@ landing:
 cluster:
   takeover_seconds: 1
 """
-WITH_ONE_MORE_LINE = "zero\none\ntwo\nthree\n"
 
 
 @pytest.fixture
@@ -44,9 +44,8 @@ def end(process: Process) -> None:
     assert process.wait(30) == 0
 
 
-def told(machines: Machines, id: str) -> dict[str, object]:
-    found: dict[str, object] = report(machines.root / "feeder" / ".patchq", id)
-    return found
+def told(machines: Machines, id: str) -> Any:
+    return report(machines.root / "feeder" / ".patchq", id)
 
 
 def send(machines: Machines, **responses: str) -> None:
@@ -85,14 +84,12 @@ def test_what_one_worker_proposed_follows_by_another_with_its_comments(
     patchq("send-back", "x", "--comments", "../said", cwd=machines.root / "feeder")
     end(one)
     worker(machines, "w2")
-    pushed = push(machines, {"a.txt": WITH_ONE_MORE_LINE})
+    pushed = push(machines, {"a.txt": f"zero\n{FILES['a.txt']}"})
     machines.soon(lambda: [stands_on(machines, id) for id in "xz"] == [pushed, pushed])
     machines.soon(lambda: agrees(machines, "x") and agrees(machines, "z"))
     now = told(machines, "x")
     assert now["state"] == "proposed"
-    review = now["review"]
-    assert isinstance(review, dict)
-    assert [comment["line"] for comment in review["comments"]] == [3]
+    assert [comment["line"] for comment in now["review"]["comments"]] == [3]
     worker(machines, "w1")
     pushed = push(machines, {"b.txt": "person\n"})
     machines.soon(lambda: [stands_on(machines, id) for id in "xz"] == [pushed, pushed])

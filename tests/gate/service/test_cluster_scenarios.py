@@ -39,7 +39,7 @@ CLUSTER = "target: main\ncluster: {}\n"
 class Cluster(Place):
     """A scenario's repository as a feeder, with two workers in clones of its remote."""
 
-    def __init__(self, repo: Path, config: str, database: str) -> None:
+    def __init__(self, repo: Path, config: str) -> None:
         root = repo.parent
         git("clone", "-q", "--bare", "repo", "hub.git", cwd=root)
         git("remote", "add", "-f", "origin", "../hub.git", cwd=repo)
@@ -47,7 +47,6 @@ class Cluster(Place):
         self.shared = root / "hub.git"
         self.running: list[Process] = []
         self.logs: list[Path] = []
-        self._database = database
         for name in ("w1", "w2"):
             git("clone", "-q", "hub.git", name, cwd=root)
             write_config(root / name, config)
@@ -58,10 +57,7 @@ class Cluster(Place):
         """A process in one of the clones."""
         root = self.repo.parent
         self.logs.append(root / f"{name}.log")
-        environ = {"PATCHQ_DATABASE": self._database}
-        self.running.append(
-            processes.start(verb, cwd=root / name, log=self.logs[-1], environ=environ)
-        )
+        self.running.append(processes.start(verb, cwd=root / name, log=self.logs[-1]))
 
     def give(self, response: Path) -> dict[str, Any]:
         drop(self.queue, {response.name: response.read_bytes()})
@@ -88,21 +84,20 @@ class Cluster(Place):
         return {}
 
 
-@pytest.fixture
-def cluster(
-    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[Path, str], Cluster]]:
-    monkeypatch.setenv("PATCHQ_DATABASE", database)
-    running: list[Process] = []
+Make = Callable[[Path, str], Cluster]
 
-    def make(given: Path, mode: str) -> Cluster:
-        config = configuration(given, mode) + CLUSTER
-        one = Cluster(repository(given, tmp_path), config, database)
-        running.extend(one.running)
-        return one
+
+@pytest.fixture
+def cluster(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    monkeypatch.setenv("PATCHQ_DATABASE", database)
+    made: list[Cluster] = []
+
+    def make(repo: Path, config: str) -> Cluster:
+        made.append(Cluster(repo, config + CLUSTER))
+        return made[-1]
 
     yield make
-    processes.end(running)
+    processes.end(one for cluster in made for one in cluster.running)
 
 
 CASES = [
@@ -113,9 +108,10 @@ CASES = [
 
 
 @pytest.mark.parametrize(("scenario", "mode"), CASES)
-def test_scenario(scenario: str, mode: str, cluster: Callable[[Path, str], Cluster]) -> None:
-    at = cluster(SCENARIOS / scenario, mode)
-    play(SCENARIOS / scenario, at, mode)
+def test_scenario(scenario: str, mode: str, cluster: Make, tmp_path: Path) -> None:
+    given = SCENARIOS / scenario
+    at = cluster(repository(given, tmp_path), configuration(given, mode))
+    play(given, at, mode)
     assert not [log.read_text() for log in at.logs if "Traceback" in log.read_text()]
     assert git("fsck", "--strict", "--no-dangling", cwd=at.shared) == ""
     assert git("status", "--porcelain", "--untracked-files=no", cwd=at.repo) == ""

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.gate.service.test_cluster_scenarios import CLUSTER, Cluster
+from tests.gate.service.test_cluster_scenarios import Cluster, Make, cluster
 from tests.helpers import processes
 from tests.helpers.chat_server import serving
 from tests.helpers.command import block, drop, patchq, report, seen
 from tests.helpers.gitrepo import git, make_repo
 
+__all__ = ["cluster"]
 FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abcdef"}
-CONFIG = "version: 1\ntargets: [release/*]\n" + CLUSTER
 
 
 @pytest.fixture
-def gate(
-    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Cluster]]:
-    monkeypatch.setenv("PATCHQ_DATABASE", database)
-    made: list[Cluster] = []
-
+def gate(tmp_path: Path, cluster: Make) -> Callable[..., Cluster]:
     def make(mode: str, more: str = "") -> Cluster:
         repo = make_repo(tmp_path / "repo", FILES)
         git("branch", "release/1", cwd=repo)
-        made.append(Cluster(repo, f"{CONFIG}mode: {mode}\n{more}", database))
-        return made[-1]
+        return cluster(repo, f"version: 1\ntargets: [release/*]\nmode: {mode}\n{more}")
 
-    yield make
-    processes.end(one for cluster in made for one in cluster.running)
+    return make
 
 
 def send(at: Cluster, **responses: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -12,18 +13,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
-from threading import Event, Thread
-from typing import Any
+from subprocess import DEVNULL
 
 import pytest
 
 from tests.helpers import processes
-from tests.helpers.command import block, drop, fresh, patchq
+from tests.helpers.command import block, drop, fresh, patchq, report, seen
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
 from tests.helpers.processes import Process
+from tests.helpers.stores import sql
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
+BAD = block("a.txt", "nowhere\n", "no\n")
 WAIT_SECONDS = 120.0
 """The end of a wait in vain, and no promise: a slow machine takes its time."""
 BREATH_SECONDS = 0.2
@@ -32,15 +35,12 @@ BREATH_SECONDS = 0.2
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", FILES)
-    patchq("init", cwd=repo)
     configure(repo)
+    patchq("init", cwd=repo)
     return repo
 
 
 def configure(repo: Path, text: str = "", settle: float = 0.2) -> None:
-    """The configuration, out of the sight of `git status`."""
-    with (repo / ".git/info/exclude").open("a") as exclude:
-        exclude.write("/.patchq.yaml\n")
     own = "" if "queue:" in text else f"queue: {{settle_seconds: {settle}}}\n"
     write_config(repo, f"version: 1\n{own}{text}")
 
@@ -83,18 +83,11 @@ def below(repo: Path, place: str) -> list[Path]:
     return sorted((repo / ".patchq" / place).glob("*.report.json"))
 
 
-def verdict(repo: Path, id: str) -> dict[str, Any]:
-    """The report on a response, once it is there."""
-    places = [repo / ".patchq" / place / f"{id}.report.json" for place in ("done", "rejected")]
-    wait_for(lambda: any(map(Path.exists, places)), repo.with_name(f"{repo.name}.log"))
-    told: dict[str, Any] = json.loads(next(filter(Path.exists, places)).read_bytes())
-    return told
-
-
 def ask(repo: Path, text: str, id: str) -> str:
     """Drop a response; the state that comes of it."""
     drop(repo / ".patchq", {f"{id}.md": text})
-    return str(verdict(repo, id)["state"])
+    wait_for(lambda: [*repo.glob(f".patchq/[dr]*/{id}.report.json")], repo.with_name("repo.log"))
+    return str((seen(repo / ".patchq", id) or {})["state"])
 
 
 def batches(repo: Path, branch: str = "main") -> Counter[str]:
@@ -222,14 +215,10 @@ def test_f15_inbox_that_is_replaced_holds_intake(repo: Path, how: str) -> None:
 def test_f14_hundreds_at_once(repo: Path) -> None:
     configure(repo, "mode: auto\ntarget: trunk\n")
     git("branch", "trunk", cwd=repo)
-    prepared = repo / ".patchq/prepared"
-    prepared.mkdir()
-    for number in range(300):
-        text = block("a.txt", f"{number}\n", "no\n") if number % 20 == 9 else new_file(number)
-        (prepared / f"r{number}.md").write_text(text)
+    bad = [block("a.txt", f"{n}\n", "no\n") for n in range(300)]
+    texts = {f"r{n}.md": bad[n] if n % 20 == 9 else new_file(n) for n in range(300)}
     with watching(repo):
-        for file in prepared.iterdir():
-            file.rename(repo / ".patchq/inbox" / file.name)
+        drop(repo / ".patchq", texts)
         wait_for(lambda: len(verdicts(repo)) == 300)
     assert len(below(repo, "rejected")) == 15
     assert batches(repo, "trunk") == Counter(f"r{n}" for n in range(300) if n % 20 != 9)
@@ -239,47 +228,40 @@ def test_f14_hundreds_at_once(repo: Path) -> None:
 # ---------------------------------------------------------------- people at work beside it
 
 
-@contextmanager
-def meanwhile(work: Callable[[int], object]) -> Iterator[list[BaseException]]:
-    """Do the work over and over, with a number, until the end of the block, with breaths."""
-    over, failures = Event(), list[BaseException]()
-
-    def go_on() -> None:
-        number = 0
-        while not over.is_set():
-            try:
-                work(number)
-            except BaseException as error:
-                failures.append(error)
-                return
-            number += 1
-            over.wait(BREATH_SECONDS)
-
-    thread = Thread(target=go_on)
-    thread.start()
-    try:
-        yield failures
-    finally:
-        over.set()
-        thread.join(60)
-    assert not failures, failures[0]
+PERSON = """until test -e ../over; do date > mine.txt
+until git add mine.txt && git commit -q --allow-empty -m mine; do sleep 0.01; done; sleep 0.2; done
+"""
+INTENDED = "select number from papers where kind = 'intended'"
+STOP_SECONDS = 10.0
 
 
-def commit_here(repo: Path, number: int) -> None:
-    """A person's commit on `main`, in the work tree; git itself gives up when it is locked."""
-    (repo / f"mine{number}.txt").write_text("mine\n")
-    for words in (["add", f"mine{number}.txt"], ["commit", "-q", "-m", f"mine {number}"]):
-        until = time.monotonic() + WAIT_SECONDS
-        while True:
-            command = ["git", *words]
-            done = subprocess.run(
-                command, cwd=repo, capture_output=True, text=True, timeout=WAIT_SECONDS
-            )
-            if not done.returncode:
-                break
-            assert time.monotonic() < until, done.stderr
-            assert "index.lock" in done.stderr or "cannot lock ref" in done.stderr, done.stderr
-            time.sleep(0.01)
+@pytest.mark.parametrize("beside", ["a person commits", "somebody locks the index"])
+def test_after_a_stop_each_response_gets_one_verdict(repo: Path, beside: str) -> None:
+    configure(repo, "mode: auto\n")
+    queue, lock, log = repo / ".patchq", repo / ".git/index.lock", repo.with_name("repo.log")
+    expected = Counter(f"r{number}" for number in range(300))
+    drop(queue, {f"r{number}.md": new_file(number) for number in range(300)})
+    locks = beside == "somebody locks the index"
+    if locks:
+        lock.touch()
+    with running(["sh", "-c", "true" if locks else PERSON], cwd=repo, stderr=DEVNULL) as person:
+        daemon = processes.start("-C", str(repo), "watch", cwd=repo.parent, log=log)
+        try:
+            wait_for(lambda: sql(queue, INTENDED) if locks else verdicts(repo), log)
+            daemon.terminate()
+            assert daemon.wait(STOP_SECONDS) == 0, log.read_text()
+        finally:
+            processes.end([daemon])
+        repo.with_name("over").touch()
+        assert person.wait(60) == 0
+    there = " ".join(path.name for path in queue.glob("[adir]*/*"))
+    assert {*re.findall(r"\br\d+\b", there)} == {*expected}
+    assert any(queue.glob("active/*")) or not locks
+    lock.unlink(missing_ok=True)
+    patchq("run", cwd=repo)
+    assert Counter(path.name.partition(".")[0] for path in verdicts(repo)) == expected
+    assert batches(repo) == expected
+    assert [*queue.glob("active/*"), *queue.glob("rejected/*")] == []
 
 
 def test_what_is_held_goes_on_while_responses_keep_coming(repo: Path) -> None:
@@ -288,45 +270,37 @@ def test_what_is_held_goes_on_while_responses_keep_coming(repo: Path) -> None:
     patient = f"---\ndepends_on: [first]\n---\n{new_file(-1)}"
 
     def crowd() -> bool:
-        """Whether it has its verdict; something waits at any time."""
+        """Have something wait at any time until it has its verdict."""
         if len(list(inbox.iterdir())) < 20:
             some = islice(numbers, 10)
             drop(repo / ".patchq", {f"r{number}.md": new_file(number) for number in some})
-        places = (repo / ".patchq" / place for place in ("done", "rejected"))
-        return any((place / "patient.report.json").exists() for place in places)
+        return (repo / ".patchq/done/patient.report.json").exists()
 
     with watching(repo):
         drop(repo / ".patchq", {"patient.md": patient})
-        wait_for(lambda: not list(inbox.iterdir()), repo.with_name(f"{repo.name}.log"))
+        wait_for(lambda: not list(inbox.iterdir()))
         drop(repo / ".patchq", {"first.md": new_file(-2)})
-        wait_for(crowd, repo.with_name(f"{repo.name}.log"))
-    assert verdict(repo, "patient")["state"] == "applied"
+        wait_for(crowd)
+    assert report(repo / ".patchq", "patient")["state"] == "applied"
 
 
 # ---------------------------------------------------------------- what dies beside it
 
 
-def die(repo: Path, code: str) -> None:
-    """Run Python code that ends by being killed."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"import os, signal\n{code}\nos.kill(os.getpid(), signal.SIGKILL)"],
-        cwd=repo,
-        capture_output=True,
-        text=True,
-        timeout=WAIT_SECONDS,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+LOCKS = """
+import os, signal
+from pathlib import Path
+from patchq.gate.git.files import LockFile
+lock = LockFile.write(Path('.git').resolve(), '.ref', b'')
+lock.hold(Path('.git/refs/heads/main.lock').resolve())
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def test_g04_lock_of_a_killed_command_is_removed(repo: Path) -> None:
     with watching(repo):
-        die(
-            repo,
-            "from pathlib import Path\n"
-            "from patchq.gate.git.files import LockFile\n"
-            "lock = LockFile.write(Path('.git').resolve(), '.ref', b'')\n"
-            "lock.hold(Path('.git/refs/heads/main.lock').resolve())",
-        )
+        done = subprocess.run([sys.executable, "-c", LOCKS], cwd=repo, timeout=WAIT_SECONDS)
+        assert done.returncode == -signal.SIGKILL
         lock = repo / ".git/refs/heads/main.lock"
         assert lock.exists()
         wait_for(lambda: not lock.exists())

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import git, make_repo, write_config
+from tests.helpers.command import block, drop, give, patchq, report
+from tests.helpers.gitrepo import git, make_repo, shell, write_config
 from tests.helpers.stores import sql
 
 BODY = block("a.txt", "a\n", "A\n")
@@ -19,17 +22,15 @@ BODY = block("a.txt", "a\n", "A\n")
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository and queue with a batch in each state, made once."""
-    return tmp_path_factory.mktemp("fsck")
+    return tmp_path_factory.mktemp("fsck") / "repo"
 
 
 @pytest.fixture
 def repo(finished: Path, tmp_path: Path) -> Path:
-    pattern = finished / "repo"
-    if not pattern.exists():
-        _make(pattern)
-    shutil.copytree(pattern, tmp_path / "repo", symlinks=True)
-    return tmp_path / "repo"
+    """A repository and queue with a batch in each state, made once."""
+    if not finished.exists():
+        _make(finished)
+    return shutil.copytree(finished, tmp_path / "repo", symlinks=True)
 
 
 def _make(repo: Path) -> None:
@@ -45,18 +46,13 @@ def _make(repo: Path) -> None:
     patchq("retry", "superseded", cwd=repo)
     _batch(repo, "reverted", "f", "auto")
     patchq("revert", "reverted", cwd=repo)
-    drop(repo / ".patchq", {"refused.md": block("g.txt", "nowhere\n", "x\n")})
-    patchq("run", cwd=repo, code=1)
-    drop(repo / ".patchq", {"held.md": f"---\ndepends_on: [later]\n---\n{BODY}"})
-    patchq("run", cwd=repo)
+    give(repo, "refused", block("g.txt", "nowhere\n", "x\n"), code=1)
+    give(repo, "held", f"---\ndepends_on: [later]\n---\n{BODY}")
 
 
 def _batch(repo: Path, id: str, path: str, mode: str = "review") -> None:
-    with (repo / ".git/info/exclude").open("a") as exclude:
-        exclude.write("/.patchq.yaml\n")
     write_config(repo, f"version: 1\nmode: {mode}\n")
-    drop(repo / ".patchq", {f"{id}.md": block(f"{path}.txt", f"{path}\n", f"{path.upper()}\n")})
-    patchq("run", cwd=repo)
+    give(repo, id, block(f"{path}.txt", f"{path}\n", f"{path.upper()}\n"))
 
 
 def fsck(repo: Path, *words: str, code: int | None = None) -> list[dict[str, Any]]:
@@ -69,53 +65,38 @@ def fsck(repo: Path, *words: str, code: int | None = None) -> list[dict[str, Any
 # ---------------------------------------------------------------- what is mended
 
 
-def remove(name: str) -> Callable[[Path], object]:
-    return lambda repo: (repo / ".patchq" / name).unlink()
-
-
-def ref(*words: str) -> Callable[[Path], object]:
-    return lambda repo: git("update-ref", *words, cwd=repo)
-
-
-def break_report(id: str, folder: str = "done") -> Callable[[Path], object]:
-    return lambda repo: (repo / f".patchq/{folder}/{id}.report.json").write_bytes(b'{"schema": ')
-
-
-def empty(name: str) -> Callable[[Path], object]:
-    return lambda repo: (repo / ".git/refs" / name).write_bytes(b"")
-
-
-def forget(id: str) -> Callable[[Path], object]:
+def forget(repo: Path, id: str) -> None:
     """Have the store lose a batch."""
     number = "(select number from responses where id = ?)"
-
-    def lose(repo: Path) -> None:
-        sql(repo / ".patchq", f"delete from papers where number = {number}", id)
-        sql(repo / ".patchq", "delete from responses where id = ?", id)
-
-    return lose
+    sql(repo / ".patchq", f"delete from papers where number = {number}", id)
+    sql(repo / ".patchq", "delete from responses where id = ?", id)
 
 
-MENDED: dict[str, tuple[Callable[[Path], object], set[str]]] = {
-    "page": (remove("done/applied.report.md"), {"file.missing"}),
-    "report that is torn": (break_report("applied"), {"file.differs"}),
-    "response": (remove("done/applied.md"), {"file.missing"}),
-    "change that the store does not know": (forget("refused"), {"file.unknown"}),
-    "mark": (ref("-d", "refs/patchq/waiting/waits"), {"mark.missing"}),
-    "notes": (ref("-d", "refs/notes/patchq"), {"note.missing"}),
-    "report of a held change": (remove("active/held.report.json"), {"file.missing"}),
-    "empty branch": (empty("heads/patchq/waits"), {"ref.broken"}),
-    "empty notes": (empty("notes/patchq"), {"ref.broken"}),
+WITHOUT_MARK = "git update-ref -d refs/patchq/waiting/waits"
+EMPTY_BRANCH = ": > .git/refs/heads/patchq/waits"
+MENDED = {
+    "page": ("rm .patchq/done/applied.report.md", "file.missing"),
+    "report that is torn": ("echo '{' > .patchq/done/applied.report.json", "file.differs"),
+    "response": ("rm .patchq/done/applied.md", "file.missing"),
+    "change that the store does not know": ("", "file.unknown"),
+    "mark": (WITHOUT_MARK, "mark.missing"),
+    "notes": ("git update-ref -d refs/notes/patchq", "note.missing"),
+    "report of a held change": ("rm .patchq/active/held.report.json", "file.missing"),
+    "empty branch": (EMPTY_BRANCH, "ref.broken"),
+    "empty notes": (": > .git/refs/notes/patchq", "ref.broken"),
 }
 
 
 @pytest.mark.parametrize("case", MENDED)
 def test_damage_is_mended(repo: Path, case: str) -> None:
-    spoil, kinds = MENDED[case]
-    bodies = {path.name: path.read_bytes() for path in (repo / ".patchq/done").glob("*.md")}
-    spoil(repo)
+    script, kind = MENDED[case]
+    paths = (path for path in repo.glob(".patchq/done/*.md") if ".report." not in path.name)
+    bodies = {path.name: path.read_bytes() for path in paths}
+    shell(script, repo)
+    if not script:
+        forget(repo, "refused")
     found = fsck(repo, code=1)
-    assert kinds <= {each["kind"] for each in found}
+    assert kind in {each["kind"] for each in found}
     assert {each["cure"] for each in found} == {"patchq fsck --repair"}
     assert all(each["repaired"] for each in fsck(repo, "--repair", code=0))
     assert fsck(repo, code=0) == []
@@ -123,15 +104,13 @@ def test_damage_is_mended(repo: Path, case: str) -> None:
     done = {id: repo / f".patchq/done/{id}.report.json" for id in ("applied", "superseded-2")}
     states = {id: json.loads(path.read_bytes())["state"] for id, path in done.items()}
     assert states == {"applied": "applied", "superseded-2": "proposed"}
-    for name, data in bodies.items():
-        if not name.endswith(".report.md"):
-            assert (repo / ".patchq/done" / name).read_bytes() == data
+    assert {name: (repo / ".patchq/done" / name).read_bytes() for name in bodies} == bodies
     git("fsck", "--strict", "--no-dangling", cwd=repo)
 
 
 def test_damage_discards_nothing(repo: Path) -> None:
     """A branch that is gone counts as discarded by hand; one that cannot be read does not."""
-    MENDED["empty branch"][0](repo)
+    shell(EMPTY_BRANCH, repo)
     fsck(repo, "--repair", code=0)
     patchq("run", cwd=repo)
     assert report(repo / ".patchq", "waits")["state"] == "proposed"
@@ -139,8 +118,7 @@ def test_damage_discards_nothing(repo: Path) -> None:
 
 
 def test_a_mend_that_fails_is_told_and_keeps_none_from_the_others(repo: Path) -> None:
-    remove("done/applied.report.md")(repo)
-    ref("-d", "refs/patchq/waiting/waits")(repo)
+    shell(f"rm .patchq/done/applied.report.md; {WITHOUT_MARK}", repo)
     (repo / ".git/refs/patchq/waiting/waits.lock").touch()
     found = {each["kind"]: each for each in fsck(repo, "--repair", code=1)}
     assert found["file.missing"]["repaired"]
@@ -162,9 +140,8 @@ def test_the_queue_is_gone(repo: Path) -> None:
 
 
 def test_the_id_of_a_commit_is_never_given_again(repo: Path) -> None:
-    forget("applied")(repo)
-    for path in (repo / ".patchq/done").glob("applied.*"):
-        path.unlink()
+    forget(repo, "applied")
+    shell("rm .patchq/done/applied.*", repo)
     (found,) = fsck(repo, code=1)
     assert (found["kind"], found["where"]) == ("batch.unknown", "applied")
     fsck(repo, "--repair", code=0)
@@ -176,8 +153,8 @@ def test_the_id_of_a_commit_is_never_given_again(repo: Path) -> None:
 
 def test_a_response_that_nobody_knows_the_verdict_of_gets_another_one(repo: Path) -> None:
     body = (repo / ".patchq/rejected/refused.md").read_bytes()
-    forget("refused")(repo)
-    break_report("refused", "rejected")(repo)
+    forget(repo, "refused")
+    shell("echo '{' > .patchq/rejected/refused.report.json", repo)
     fsck(repo, "--repair", code=0)
     assert (repo / ".patchq/inbox/refused.md").read_bytes() == body
     patchq("run", cwd=repo, code=1)
@@ -194,16 +171,12 @@ def lone(repo: Path) -> None:
     _batch(repo, "late", "g", "auto")
 
 
-def prune(repo: Path) -> None:
-    """Lose the commit of the batch, which no branch has any more."""
-    git("reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all", cwd=repo)
-    git("gc", "-q", "--prune=now", cwd=repo)
+PRUNE = "git reflog expire --expire=now --expire-unreachable=now --all; git gc -q --prune=now"
 
 
 def test_a_landed_commit_that_was_rewritten_and_pruned(repo: Path) -> None:
     lone(repo)
-    git("commit", "-q", "--amend", "--no-edit", "--date=2001-01-01T00:00:00Z", cwd=repo)
-    prune(repo)
+    shell(f"git commit -q --amend --no-edit --date=2001-01-01T00:00:00Z; {PRUNE}", repo)
     assert fsck(repo, code=0) == []
     patchq("revert", "late", cwd=repo)
     assert git("show", "main:g.txt", cwd=repo) == "g"
@@ -214,8 +187,7 @@ def test_a_landed_commit_that_was_rewritten_and_pruned(repo: Path) -> None:
 
 def test_a_commit_that_is_nowhere(repo: Path) -> None:
     lone(repo)
-    git("update-ref", "refs/heads/main", "main~1", cwd=repo)
-    prune(repo)
+    shell(f"git update-ref refs/heads/main main~1; {PRUNE}", repo)
     for words in ((), ("--repair",)):
         (found,) = fsck(repo, *words, code=1)
         assert (found["kind"], found["repaired"]) == ("commit.missing", False)
@@ -233,11 +205,82 @@ def test_it_does_not_repair_beside_a_daemon(repo: Path) -> None:
 
 
 def test_a_line_of_packed_refs_that_is_no_ref_is_named(repo: Path) -> None:
-    git("pack-refs", "--all", cwd=repo)
-    with (repo / ".git/packed-refs").open("a") as packed:
-        packed.write("garbage line\n")
+    shell("git pack-refs --all; echo garbage line >> .git/packed-refs", repo)
     for words in ((), ("--repair",)):
         (found,) = fsck(repo, *words, code=1)
         assert found["kind"] == "ref.packed"
         assert "'garbage line'" in found["message"]
         assert "correct the line" in found["cure"]
+
+
+# ---------------------------------------------------------------- the store
+
+
+GOOD = {"accepted": "accepted", "waits": "proposed", "refused": "rejected"}
+
+
+def states(repo: Path) -> dict[str, str]:
+    return {id: patchq("--json", "status", id, cwd=repo).json()["state"] for id in GOOD}
+
+
+def test_removed_store_is_made_again_before_work(repo: Path) -> None:
+    shell("rm .patchq/store.db*", repo)
+    drop(repo / ".patchq", {"accepted.md": block("b.txt", "b\n", "B\n"), "refused.md": "another"})
+    patchq("run", cwd=repo, code=1)
+    assert states(repo) == GOOD
+    assert report(repo / ".patchq", "accepted-2")["duplicate_of"] == "accepted"
+    assert report(repo / ".patchq", "refused-2")["state"] == "rejected"
+    assert patchq("fsck", cwd=repo).code == 0
+
+
+def test_damaged_store_is_told_and_repaired(repo: Path) -> None:
+    path = repo / ".patchq/store.db"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    failed = patchq("run", cwd=repo, code=3)
+    assert "patchq fsck --repair" in failed.err
+    (damage,) = patchq("--json", "fsck", "--repair", cwd=repo).json()["damage"]
+    assert damage["kind"] == "store.broken"
+    assert list((repo / ".patchq/damaged").glob("*/store.db*"))
+    assert states(repo) == GOOD
+    assert patchq("fsck", cwd=repo).code == 0
+
+
+def test_store_of_another_version_is_refused_with_the_cure(repo: Path) -> None:
+    sql(repo / ".patchq", "pragma user_version = 99")
+    failed = patchq("status", cwd=repo, code=2)
+    assert "version 99" in failed.err
+    assert "patchq fsck --repair" in failed.err
+    patchq("fsck", "--repair", cwd=repo)
+    assert states(repo) == GOOD
+
+
+def test_locked_store_waits_and_then_says_so(repo: Path) -> None:
+    drop(repo / ".patchq", {"new.md": block("new.txt", "", "new\n")})
+    with closing(sqlite3.connect(repo / ".patchq/store.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        assert "locked" in patchq("run", cwd=repo, code=3).err
+        other.execute("rollback")
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "new")["state"] == "applied"
+
+
+def test_backup_can_be_put_back(repo: Path, tmp_path: Path) -> None:
+    patchq("backup", str(tmp_path / "copy"), cwd=repo)
+    assert "is there already" in patchq("backup", str(tmp_path / "copy"), cwd=repo, code=2).err
+    told = patchq("backup", str(tmp_path / "nowhere/copy"), cwd=repo, code=2).err
+    assert f"{tmp_path}/nowhere/copy cannot be written: No such file" in told
+    shell("rm .patchq/store.db*", repo)
+    shutil.copy(tmp_path / "copy", repo / ".patchq/store.db")
+    assert states(repo) == GOOD
+    assert patchq("fsck", cwd=repo).code == 0
+
+
+def test_readers_work_where_nothing_can_be_written(repo: Path) -> None:
+    mount = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && cd "$1"'
+    script = f'{mount} && exec "$2" -m patchq log'
+    words = ["unshare", "-rm", "sh", "-c", script, "sh", str(repo), sys.executable]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.fail(f"this machine cannot mount: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    assert "accepted" in done.stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, patchq, work
 from tests.helpers.gitrepo import commit_files, make_repo, write_config
 from tests.helpers.stores import sql
 
@@ -20,21 +20,13 @@ BAD = block("a.txt", "nowhere\n", "x\n")
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {f"{name}.txt": f"{name}\n" for name in "abcdefgh"})
-    with (repo / ".git/info/exclude").open("a") as exclude:
-        exclude.write("/.patchq.yaml\n")
-    patchq("init", cwd=repo)
     configure(repo)
+    patchq("init", cwd=repo)
     return repo
 
 
 def configure(repo: Path, days: int = 0, mode: str = "auto") -> None:
-    text = f"version: 1\nmode: {mode}\nqueue: {{retention_days: {days}}}\n"
-    write_config(repo, text)
-
-
-def run(repo: Path, **responses: str) -> None:
-    drop(repo / ".patchq", {f"{id.replace('_', '-')}.md": text for id, text in responses.items()})
-    patchq("run", cwd=repo, code=None)
+    write_config(repo, f"version: 1\nmode: {mode}\nqueue: {{retention_days: {days}}}\n")
 
 
 def age(repo: Path, days: float) -> None:
@@ -48,8 +40,7 @@ def age(repo: Path, days: float) -> None:
 
 
 def files(repo: Path) -> list[str]:
-    found = [*repo.glob(".patchq/done/*"), *repo.glob(".patchq/rejected/*")]
-    return sorted(path.name for path in found)
+    return sorted(path.name for path in repo.glob(".patchq/[dr]*/*"))
 
 
 def expire(repo: Path, days: int = 30) -> None:
@@ -58,9 +49,9 @@ def expire(repo: Path, days: int = 30) -> None:
 
 
 def test_old_ones_go_and_young_ones_stay(repo: Path) -> None:
-    run(repo, good=EDIT, bad=BAD)
+    work(repo, good=EDIT, bad=BAD)
     age(repo, 31)
-    run(repo, young=OTHER)
+    work(repo, young=OTHER)
     expire(repo, 0)
     assert len(files(repo)) == 9  # 0 is for ever
     expire(repo)
@@ -72,7 +63,7 @@ def test_old_ones_go_and_young_ones_stay(repo: Path) -> None:
 
 def test_what_waits_is_never_removed(repo: Path) -> None:
     configure(repo, mode="review")
-    run(repo, waits=EDIT, held=f"---\ndepends_on: [later]\n---\n{OTHER}", gone=OTHER)
+    work(repo, waits=EDIT, held=f"---\ndepends_on: [later]\n---\n{OTHER}", gone=OTHER)
     patchq("discard", "gone", cwd=repo)
     age(repo, 400)
     expire(repo)
@@ -81,31 +72,26 @@ def test_what_waits_is_never_removed(repo: Path) -> None:
     assert patchq("accept", "waits", cwd=repo).out.startswith("accepted")
 
 
-@pytest.mark.parametrize("how", ["reverted", "refused"])
-def test_what_is_not_on_the_target_may_come_again(repo: Path, how: str) -> None:
-    if how == "refused":
-        run(repo, first=EDIT.replace("a.txt", "later.txt"))
-        commit_files(repo, {"later.txt": "a\n"})
-    else:
-        run(repo, first=EDIT)
-        patchq("revert", "first", cwd=repo)
+def test_what_is_not_on_the_target_may_come_again(repo: Path) -> None:
+    later = EDIT.replace("a.txt", "later.txt")
+    work(repo, reverted=EDIT, refused=later)
+    commit_files(repo, {"later.txt": "a\n"})
+    patchq("revert", "reverted", cwd=repo)
     age(repo, 31)
     expire(repo)
-    run(repo, again=EDIT if how != "refused" else EDIT.replace("a.txt", "later.txt"))
-    assert report(repo / ".patchq", "again")["state"] == "applied"
+    again = work(repo, again=EDIT, also=later)
+    assert [told["state"] for told in again] == ["applied", "applied"]
 
 
 def test_what_is_left_of_a_refused_one_is_shown(repo: Path) -> None:
-    run(repo, good=EDIT, bad=BAD, same=EDIT)
+    work(repo, good=EDIT, bad=BAD, same=EDIT)
     age(repo, 31)
     expire(repo)
     page = patchq("show", "bad", cwd=repo).out
     assert "match.none" in page
     assert "its files were removed after `queue.retention_days`" in page
-    run(repo, again=EDIT)
-    assert report(repo / ".patchq", "again")["duplicate_of"] == "good"
+    assert work(repo, again=EDIT)[0]["duplicate_of"] == "good"
     (row,) = patchq("--json", "stats", cwd=repo).json()["rows"]
     assert row["verdicts"] == {"applied": 1, "duplicate": 2, "rejected": 1}
-    assert "it is rejected" in patchq("revert", "bad", cwd=repo, code=2).err
-    assert "it is rejected" in patchq("accept", "bad", cwd=repo, code=2).err
-    assert "gone from the queue" in patchq("retry", "bad", cwd=repo, code=2).err
+    for verb, why in (("revert", "is rejected"), ("accept", "is rejected"), ("retry", "gone from")):
+        assert why in patchq(verb, "bad", cwd=repo, code=2).err

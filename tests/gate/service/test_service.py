@@ -10,8 +10,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,54 +19,43 @@ import pytest
 from patchq.gate.api import Gate
 from patchq.gate.report import logs
 from patchq.gate.service.upkeep import Manager, Upkeep
-from tests.gate.service.test_daemon import EDIT, WAIT_SECONDS, configure, repo, wait_for
-from tests.helpers.command import block, drop, patchq
+from tests.gate.service.test_daemon import BAD, EDIT, WAIT_SECONDS, configure, repo, wait_for
+from tests.helpers.command import drop, patchq
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import operators_file
 
 __all__ = ["repo"]
 
 
-# ---------------------------------------------------------------- the manager
-
-
-class Listener:
-    """A service manager's socket; `heard` are the lines that came so far."""
-
-    def __init__(self, address: str | bytes) -> None:
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(address)
-        self.socket.setblocking(False)
-        self.heard: list[str] = []
-
-    def listen(self) -> list[str]:
-        while True:
-            try:
-                self.heard += self.socket.recv(4096).decode().splitlines()
-            except BlockingIOError:
-                return self.heard
-
-
 @pytest.fixture
-def listener(tmp_path: Path) -> Iterator[Listener]:
-    made = Listener(str(tmp_path / "notify"))
-    yield made
-    made.socket.close()
+def heard(tmp_path: Path) -> Iterator[Callable[[], list[str]]]:
+    """Returns the lines that a service manager was told so far."""
+    lines: list[str] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.setblocking(False)
+
+        def listen() -> list[str]:
+            with suppress(BlockingIOError):
+                while True:
+                    lines.extend(manager.recv(4096).decode().splitlines())
+            return lines
+
+        yield listen
 
 
 @contextmanager
-def daemon(repo: Path, *words: str, **env: str) -> Iterator[subprocess.Popen[bytes]]:
-    with (repo / "../log").open("ab") as out:
-        command = [sys.executable, "-m", "patchq", "-C", str(repo), *words, "watch"]
-        process = subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, **env})
-    try:
+def daemon(repo: Path, **env: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "patchq", "-C", str(repo), "watch"]
+    with (
+        (repo / "../log").open("ab") as out,
+        running(command, stdout=out, stderr=out, env={**os.environ, **env}) as process,
+    ):
         yield process
-    finally:
-        process.kill()
-        process.wait(60)
 
 
 def test_watchdog_hears_of_hooks_and_nothing_of_a_loop_that_hangs(
-    repo: Path, listener: Listener, tmp_path: Path
+    repo: Path, heard: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     """While hooks run, the main loop looks after them.  A stopped process pings no more."""
     go = tmp_path / "go"
@@ -75,12 +64,12 @@ def test_watchdog_hears_of_hooks_and_nothing_of_a_loop_that_hangs(
     env = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "900000"}
     env["PATCHQ_NO_SANDBOX"] = "1"  # the hook is to see the file come
     with daemon(repo, **env) as process:
-        wait_for(lambda: "READY=1" in listener.listen())
+        wait_for(lambda: "READY=1" in heard())
         assert json.loads((repo / ".patchq/lock").read_text())["pid"] == process.pid
         drop(repo / ".patchq", {"x.md": EDIT})
         wait_for(lambda: not list((repo / ".patchq/inbox").iterdir()))
-        before = listener.listen().count("WATCHDOG=1")
-        wait_for(lambda: listener.listen().count("WATCHDOG=1") > before + 2)
+        before = heard().count("WATCHDOG=1")
+        wait_for(lambda: heard().count("WATCHDOG=1") > before + 2)
         assert not list((repo / ".patchq/done").iterdir())
         go.touch()
         wait_for((repo / ".patchq/done/x.report.json").exists)
@@ -89,21 +78,17 @@ def test_watchdog_hears_of_hooks_and_nothing_of_a_loop_that_hangs(
         os.mkfifo(operators_file(repo))
         process.send_signal(signal.SIGHUP)
         time.sleep(1.0)
-        before = len(listener.listen())
+        before = len(heard())
         time.sleep(1.5)
-        assert listener.listen()[before:] == []
+        assert heard()[before:] == []
         assert process.poll() is None
-
-
-# ---------------------------------------------------------------- the log
 
 
 def test_json_lines_have_the_batch(repo: Path, tmp_path: Path) -> None:
     hook = "{id: told, stage: post-commit, run: 'echo no; exit 3'}"
     configure(repo, f"log: {{format: json}}\nhooks:\n- {hook}\n")
     with daemon(repo) as process:
-        good, bad = EDIT, block("a.txt", "nowhere\n", "x\n")
-        drop(repo / ".patchq", {"good.md": good, "bad.md": bad})
+        drop(repo / ".patchq", {"good.md": EDIT, "bad.md": BAD})
         log = tmp_path / "log"
         wait_for(lambda: log.read_text().count("told") and log.read_text().count("rejected"), log)
         process.terminate()
@@ -161,9 +146,6 @@ def test_log_file_is_bounded(repo: Path) -> None:
     assert (repo / ".patchq/daemon.log.1").read_bytes().startswith(b"old\n")
 
 
-# ---------------------------------------------------------------- the numbers
-
-
 def numbers(path: Path) -> dict[str, float]:
     lines = (line for line in path.read_text().splitlines() if not line.startswith("#"))
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
@@ -173,9 +155,8 @@ def test_prometheus_file(repo: Path, tmp_path: Path) -> None:
     file = tmp_path / "metrics/patchq.prom"
     file.parent.mkdir()
     configure(repo, f"mode: auto\nstats: {{prometheus: {file}}}\n")
-    bad = block("a.txt", "nowhere\n", "x\n")
-    head = "---\ndepends_on: [later]\n---\n"
-    drop(repo / ".patchq", {"good.md": EDIT, "bad.md": bad, "held.md": head + EDIT})
+    held = f"---\ndepends_on: [later]\n---\n{EDIT}"
+    drop(repo / ".patchq", {"good.md": EDIT, "bad.md": BAD, "held.md": held})
     patchq("run", cwd=repo, code=1)
     told = numbers(file)
     assert told['patchq_verdicts_total{state="applied"}'] == 1

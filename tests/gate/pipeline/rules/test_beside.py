@@ -42,20 +42,14 @@ def pair(old: str, new: str) -> str:
 
 
 ARGUMENTS = '{"path": "src/b.py", "content": "p = 9"}'
-FENCES = {
+OTHERS = {
     "a heading over a fence": f"### src/b.py\n\n{fenced('python', 'p = 9')}",
     "a path over a fence": f"src/b.py\n{fenced('python', 'p = 9')}",
     "a new path over a fence": f"src/c.py\n{fenced('python', 'p = 9')}",
     "a citation": fenced("1:2:src/b.py", "p = 9"),
     "a suggestion": fenced("suggestion", "p = 9"),
     "a fence of tildes": "In src/b.py:\n~~~python\np = 9\n~~~\n",
-}
-CODE = {
-    "a tool's code": fenced(
-        "tool_code", "print(default_api.write_file(path='src/b.py', content='p = 9'))"
-    ),
-}
-CALLED = {
+    "a tool's code": fenced("tool_code", "print(api.write_file(path='src/b.py', content='p = 9'))"),
     "Llama's call": '<|python_tag|>write_file.call(path="src/b.py", content="p = 9")\n',
     "Hermes's call": f'<tool_call>\n{{"name": "write_file", "arguments": {ARGUMENTS}}}\n</tool_call>\n',
     "a call in JSON": f'{{"name": "write_file", "arguments": {ARGUMENTS}}}\n',
@@ -63,15 +57,11 @@ CALLED = {
     "a tag that deletes": '<delete_file path="src/b.py"/>\n',
     "a command in a tag": "<execute_command>\n<command>rm src/b.py</command>\n</execute_command>\n",
     "a shell's call": '{"name": "bash", "arguments": {"command": "rm src/b.py"}}\n',
-}
-RECORDS = {
     "JSON": fenced("json", '{"filename": "src/b.py", "original": "p = 1", "replacement": "p = 9"}'),
     "Cursor's object": fenced(
         "json", '{"target_file": "src/b.py", "instructions": "up", "code_edit": "p = 9"}'
     ),
     "JSON Patch": fenced("json", '[{"op": "replace", "path": "/src/b.py", "value": "p = 9"}]'),
-}
-OTHERS = {
     "a patch for git": "*** Update File: src/b.py\n@@\n-p = 1\n+p = 9\n*** End Patch\n",
     "a normal diff": fenced("diff", "1c1\n< p = 1\n---\n> p = 9"),
     "a hunk without a file": "@@ -1,2 +1,2 @@\n-p = 1\n+p = 9\n q = 2\n",
@@ -133,7 +123,7 @@ COMMANDS = {
     "a command in a plain fence": fenced("", "rm src/b.py"),
     "a command in backticks": "Then run `rm src/b.py` once.\n",
 }  # fmt: skip
-WAYS = {**FENCES, **CODE, **CALLED, **RECORDS, **OTHERS, **MARKERS, **PAIRS, **COMMANDS}
+WAYS = {**OTHERS, **MARKERS, **PAIRS, **COMMANDS}
 SILENT = {
     "words that change", "tags 'old'", "tags 'before'", "tags 'find'",
     "tags 'old_code'", "$ curl -o src/b.py https://example.org/b.py",

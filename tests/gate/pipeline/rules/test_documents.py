@@ -18,10 +18,7 @@ SHORT = f"# How\n\nWrite:\n\n```\n{EDIT}```\n\nDone.\n"
 UNREADABLE = ("response.unreadable_edit",)
 OVER_NO_FILE = {
     "a heading": f"### src/new.py\n```python\n{PY}```\n",
-    "bold": f"**src/new.py**\n```python\n{PY}```\n",
-    "a list": f"1. src/new.py\n```python\n{PY}```\n",
     "a sentence": f"Create `src/new.py`:\n```python\n{PY}```\n",
-    "the info": f"```python src/new.py\n{PY}```\n",
     "a comment": f"So:\n```python\n# src/new.py\n{PY}```\n",
 }
 

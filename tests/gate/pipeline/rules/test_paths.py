@@ -6,6 +6,7 @@ import pytest
 
 from bench.corpus.rewrites.forms import FORMS, Form, PathStyle
 from bench.corpus.rewrites.tasks import Change
+from tests.helpers.command import block
 from tests.helpers.deciding import ROOT, Bench, Row, check
 
 SRC = {"src/x.py": "one\n", "x.py": "root\n"}
@@ -36,12 +37,9 @@ def test_a_prefix_before_a_new_file(bench: Bench, form: Form, prefix: str) -> No
 
 
 AB = {"src/a.py": "one\ntwo\n", "src/c.py": "one\ntwo\n"}
-CREATION = "a.py\n<<<<<<< SEARCH\n=======\nnew\n>>>>>>> REPLACE\n"
+ONE = ("one\n", "1\n")
+CREATION = block("a.py", "", "new\n")
 GONE = "src/a.py\n<<<<<<< DELETE\n>>>>>>> DELETE\n\n"
-
-
-def block(path: str, old: str = "one\n", new: str = "1\n") -> str:
-    return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"
 
 
 ROWS = [
@@ -50,10 +48,10 @@ ROWS = [
     Row("an absolute path", SRC,
         f"--- {ROOT}/src/x.py\n+++ {ROOT}/src/x.py\n@@ -1 +1 @@\n-one\n+two\n",
         {"src/x.py": "two\n"}),
-    Row("two paths above a block", AB, f"### src/c.py\n\nIn `src/a.py`:\n\n{block('')}",
+    Row("two paths above a block", AB, f"### src/c.py\n\nIn `src/a.py`:\n\n{block('', *ONE)}",
         codes=("response.unreadable_edit",)),
-    Row("one file, two spellings", AB, block("./src/a.py") + block("src\\a.py", "two\n", "2\n"),
-        {"src/a.py": "1\n2\n"}),
+    Row("one file, two spellings", AB,
+        block("./src/a.py", *ONE) + block("src\\a.py", "two\n", "2\n"), {"src/a.py": "1\n2\n"}),
     Row("a new file like another", AB, CREATION, codes=("path.not_found",), says=("src/a.py",)),
     Row("the other goes", AB, GONE + CREATION, {"a.py": "new\n", "src/a.py": None}),
 ]  # fmt: skip

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from bench.corpus.rewrites.forms import AS_IT_IS, FORMS
 from bench.corpus.rewrites.tasks import Change
 from patchq.gate.config.schema import Config
+from tests.gate.pipeline.rules.test_calls import called
 from tests.helpers.deciding import Bench, Row, check
 
 PATH = "src/a.txt"
@@ -50,21 +50,12 @@ def lines(*words: str) -> str:
     return "".join(f"{word}\n" for word in words)
 
 
-def tool(name: str, **arguments: object) -> dict[str, object]:
-    return {"type": "tool_use", "id": "t", "name": name, "input": arguments}
+def edit(old: str, new: str) -> tuple[str, dict[str, str]]:
+    return "Edit", {"file_path": PATH, "old_string": old, "new_string": new}
 
 
-def messages(*calls: Mapping[str, object]) -> str:
-    content = [{**call, "id": f"t{number}"} for number, call in enumerate(calls)]
-    return json.dumps({"type": "message", "role": "assistant", "model": "m", "content": content})
-
-
-def edit(old: str, new: str) -> dict[str, object]:
-    return tool("Edit", file_path=PATH, old_string=old, new_string=new)
-
-
-def write(text: str) -> dict[str, object]:
-    return tool("Write", file_path=PATH, content=text)
+def write(text: str) -> tuple[str, dict[str, str]]:
+    return "Write", {"file_path": PATH, "content": text}
 
 
 MOVED = lines("alpha", "def f", "  one", "omega")
@@ -91,10 +82,10 @@ READINGS = [
 ]  # fmt: skip
 
 CALLED = [
-    Row("write after edit", {PATH: TEN}, messages(edit("line 1\n", "one\n"), write(TEN + "end\n")),
+    Row("write after edit", {PATH: TEN}, called(edit("line 1\n", "one\n"), write(TEN + "end\n")),
         {PATH: TEN + "end\n"}, warnings=("base.unknown",), state="proposed"),
     Row("edit after write", {PATH: TEN},
-        messages(write(TEN + "end\n"), edit("end\n", "END\n")), {PATH: TEN + "END\n"}),
+        called(write(TEN + "end\n"), edit("end\n", "END\n")), {PATH: TEN + "END\n"}),
 ]  # fmt: skip
 
 
@@ -104,10 +95,6 @@ def renamed(old: str, new: str) -> str:
 
 def deleted(path: str) -> str:
     return f"{path}\n<<<<<<< DELETE\n>>>>>>> DELETE\n\n"
-
-
-def created(path: str, text: str) -> str:
-    return changed(path, "", text)
 
 
 def changed(path: str, old: str, new: str) -> str:
@@ -122,8 +109,8 @@ WHOLE = [
     *(Row(f"deleted and created, {name}", {PATH: TEN}, text, {PATH: NEW},
           warnings=("base.unknown",), state="proposed")
       for name, text in {
-          "blocks": deleted(PATH) + created(PATH, NEW),
-          "blocks, the other way": created(PATH, NEW) + deleted(PATH),
+          "blocks": deleted(PATH) + changed(PATH, "", NEW),
+          "blocks, the other way": changed(PATH, "", NEW) + deleted(PATH),
           "a fence": f"{deleted(PATH)}````text:{PATH}\n{NEW}````\n",
       }.items()),
     Row("a swap", FILES, renamed("a.txt", "b.txt") + renamed("b.txt", "a.txt"),
@@ -145,7 +132,7 @@ WHOLE = [
 
 
 def test_what_a_later_call_overwrites_is_skipped_and_named(bench: Bench) -> None:
-    text = messages(edit("line 1\n", "one\n"), write(TEN + "a\n"), write(TEN + "b\n"))
+    text = called(edit("line 1\n", "one\n"), write(TEN + "a\n"), write(TEN + "b\n"))
     edits = bench.decide(Row("", {PATH: TEN}, text)).decision.edits
     assert [edit.state for edit in edits] == ["skipped", "skipped", "applied"]
     assert [edit.cancelled_by for edit in edits] == ["2", "3", None]
