@@ -72,7 +72,7 @@ def stands_on(machines: Machines, id: str) -> str:
 
 def agrees(machines: Machines, id: str) -> bool:
     """Whether the report here has the commit at which the branch is."""
-    return told(machines, id)["commit"] == git("rev-parse", f"patchq/{id}", cwd=machines.hub)
+    return bool(told(machines, id)["commit"] == git("rev-parse", f"patchq/{id}", cwd=machines.hub))
 
 
 def test_what_one_worker_proposed_follows_by_another_with_its_comments(
