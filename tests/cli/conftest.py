@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command import patchq
+from tests.helpers.command import block, patchq
 from tests.helpers.gitrepo import make_repo, operators_file
 
+EDIT = block("a.txt", "two\n", "2\n")
+BAD = block("a.txt", "nowhere\n", "x\n")
 FILES = {"a.txt": "one\ntwo\n", "lib/b.txt": "b\nx\ny\nz\nc\n"}
 
 

@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import FILES, everything
+from tests.cli.conftest import BAD, EDIT, FILES, everything
 from tests.helpers import ending
 from tests.helpers.command import block, drop, fresh, patchq, report, work
 from tests.helpers.gitrepo import git, make_repo, operators_file, tip, write_config
 
 MINUS = "\N{MINUS SIGN}"
-EDIT = block("a.txt", "two\n", "2\n")
 OTHER = block("lib/b.txt", "b\n", "B\n")
-BAD = block("a.txt", "nowhere\n", "x\n")
 
 
 @pytest.fixture

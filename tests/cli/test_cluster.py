@@ -11,21 +11,15 @@ from psycopg.conninfo import make_conninfo
 from patchq.gate.queue.database import VERSION
 from patchq.gate.queue.postgres.engine import PostgresQueue
 from tests.helpers.command import patchq
-from tests.helpers.gitrepo import make_repo
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "repo")
 
 
 def test_migrate_makes_the_tables_once_and_status_names_what_nobody_serves(
-    place: Path, bare: str, monkeypatch: pytest.MonkeyPatch
+    repo: Path, bare: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATCHQ_DATABASE", bare)
-    assert "patchq cluster migrate" in patchq("cluster", "status", cwd=place, code=2).err
+    assert "patchq cluster migrate" in patchq("cluster", "status", cwd=repo, code=2).err
     for made in (True, False):
-        told = patchq("cluster", "migrate", "--json", cwd=place).json()
+        told = patchq("cluster", "migrate", "--json", cwd=repo).json()
         assert told == {"version": VERSION, "made": made}
     feeder = PostgresQueue(bare, lane_of=lambda data, name: data.decode())
     worker = PostgresQueue(bare, name="w1", lanes=["main"], beats=True)
@@ -35,20 +29,20 @@ def test_migrate_makes_the_tables_once_and_status_names_what_nobody_serves(
     assert [claim.data for claim in worker.claim(9)] == [b"main"]
     with psycopg.connect(bare) as connection:
         connection.execute("update responses set came = came - 60")
-    state = patchq("cluster", "status", "--json", cwd=place).json()
+    state = patchq("cluster", "status", "--json", cwd=repo).json()
     lanes = {lane["lane"]: lane for lane in state["lanes"]}
     assert lanes["main"]["owner"].startswith("w1 on ")
     assert (lanes["main"]["waiting"], lanes["main"]["claimed"]) == (0, 1)
     assert (lanes["release/1"]["owner"], lanes["release/1"]["waiting"]) == (None, 2)
     assert [one["name"] for one in state["workers"]] == ["w1"]
-    said = patchq("cluster", "status", cwd=place).out
+    said = patchq("cluster", "status", cwd=repo).out
     assert "lane release/1: 2 waiting, 0 in hand, 0 held; NOT SERVED" in said
     worker.close()
     feeder.close()
 
 
 def test_what_keeps_it_from_connecting_is_told_without_the_password(
-    place: Path, database: str, monkeypatch: pytest.MonkeyPatch
+    repo: Path, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for given, code, says in (
         (make_conninfo(database, user="nobody", password="s3cret"), 3, "nobody"),
@@ -57,6 +51,6 @@ def test_what_keeps_it_from_connecting_is_told_without_the_password(
         ("", 2, "PATCHQ_DATABASE"),
     ):
         monkeypatch.setenv("PATCHQ_DATABASE", given)
-        told = patchq("cluster", "status", cwd=place, code=code).err
+        told = patchq("cluster", "status", cwd=repo, code=code).err
         assert says in told
         assert "s3cret" not in told

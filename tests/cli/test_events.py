@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from patchq.gate.report.schema import EVENT_KINDS
+from tests.cli.conftest import BAD, EDIT
 from tests.helpers import ending
 from tests.helpers.command import block, drop, patchq, work
 from tests.helpers.gitrepo import write_config
 
-EDIT = block("a.txt", "two\n", "2\n")
-BAD = block("a.txt", "nowhere\n", "x\n")
 DOCS = Path(__file__).parents[2] / "docs/events.md"
 
 

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command import block, drop, report
+from tests.cli.conftest import BAD, EDIT
+from tests.helpers.command import drop, report
 from tests.helpers.ending import MOST_SECONDS
-
-EDIT = block("a.txt", "two\n", "2\n")
-BAD = block("a.txt", "nowhere\n", "x\n")
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])

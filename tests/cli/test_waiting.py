@@ -15,12 +15,10 @@ from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.inbox import Pending
 from patchq.gate.report.schema import Report
 from patchq.gate.review import from_git
+from tests.cli.conftest import BAD, EDIT
 from tests.helpers import ending
-from tests.helpers.command import block, drop, patchq, work
+from tests.helpers.command import drop, patchq, work
 from tests.helpers.gitrepo import git, write_config
-
-EDIT = block("a.txt", "two\n", "2\n")
-BAD = block("a.txt", "nowhere\n", "x\n")
 
 
 def test_submit_waits_as_long_as_it_is_told(repo: Path) -> None:
