@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
 
+from patchq.core.api import parse
 from patchq.gate.git import records
 from patchq.gate.queue.spool import PUBLIC
 from tests.gate.pipeline.test_correct import FILE, RESPONSE, RIGHT
@@ -42,6 +44,13 @@ def test_the_functions_on_the_way_of_a_response_are_there() -> None:
     assert len(stations) == 9
     for tier, name in stations:
         assert callable(resolve_name(f"patchq.{tier}.{name}"))
+
+
+def test_the_response_on_the_way_is_the_one_that_the_values_are_of() -> None:
+    page = ARCHITECTURE.read_text("utf-8")
+    (text,) = re.findall(r"`inbox/round.md` arrives:\n\n```text\n(.*?)```\n", page, re.S)
+    assert f"sha256='{sha256(text.encode()).hexdigest()}'" in page
+    assert len(parse(text, {"shop/cart.py": b""}).edits) == 1
 
 
 def test_the_glossary_has_every_word_once_and_the_code_has_it() -> None:
