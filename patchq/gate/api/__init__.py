@@ -337,13 +337,15 @@ class Gate(OpenedQueue):
     def decide(self, errand: Errand, watch: Watch | None = None) -> Decided:
         """Carry out a person's decision; `watch` sees each run of a train's hooks.
 
-        What is accepted, and not waited for, lands in another process.
+        What an `Accept` does not wait for lands in another process.
         """
         from patchq.gate.api import deciding
+        from patchq.gate.review.accept import Accept
 
         session = self.session(targeted=False)
         decided, config = deciding.decide(session, errand, watch), session.config
-        boarded = any(one.report.boarded for one in (decided, *decided.others))
+        ones = (decided, *decided.others) if isinstance(errand, Accept) else ()
+        boarded = any(one.report.boarded for one in ones)
         if boarded and not (config.has_cluster or config.merges_there):
             deciding.start_train(self.options)
         return decided

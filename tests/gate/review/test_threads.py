@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
+from patchq.gate.api import Gate, deciding
 from patchq.gate.errors import UsageError
 from patchq.gate.git import records
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
 from patchq.gate.review import errands
+from patchq.gate.review.accept import Accept
 from patchq.gate.review.decide import Discard
 from patchq.gate.review.errands import Discuss, TakeBack
 from tests.gate.review.test_send_back import Desk, change, desk
@@ -109,3 +113,15 @@ def test_a_repeated_command_that_was_refused_is_not_said_to_be_done(desk: Desk) 
     send_back = {"verb": "send-back", "comments": [{"text": "no"}]}
     for words in (discuss, send_back, {"verb": "discard"}, {"verb": "take-back"}):
         assert "fault" in errands.carry_out(desk.session, {"id": "x", **words}, again=True), words
+
+
+def test_only_what_accepts_starts_a_train(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = list[object]()
+    monkeypatch.setattr(deciding, "start_train", started.append)
+    desk.feed(x=change(10))
+    desk.ask("x", "say why\n")
+    with closing(Gate.open(desk.repo)) as gate:
+        assert gate.decide(Accept(("x",), wait=False)).report.boarded
+        talked = gate.decide(Discuss("x", "c1", "", "Ann", resolves=True))
+    assert talked.report.boarded
+    assert len(started) == 1
