@@ -79,6 +79,12 @@ def write(request: Request) -> bytes:
 
 def read(data: bytes) -> Request | tuple[Problem, ...]:
     """Return the request in a file, or all problems with it."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"the request is not UTF-8 text: byte {error.start}"
+        return (Problem("response.not_text", message, "send it as UTF-8", line=line),)
     request, flaws = config_file.read(data, Request)
     if request and (request.retries or (request.files and request.task)):
         return request

@@ -59,7 +59,7 @@ class Place:
         write_config(root, f"version: 1\nmode: auto\n{llm}")
         patchq("init", cwd=root)
 
-    def request(self, text: str = ASKED, name: str = "fix") -> dict[str, Any]:
+    def request(self, text: str | bytes = ASKED, name: str = "fix") -> dict[str, Any]:
         """Drop a request and work it off; its report."""
         drop(self.queue, {f"{name}.request.yaml": text})
         patchq("run", cwd=self.root, code=None)
@@ -149,12 +149,13 @@ def test_without_a_model_nothing_is_sent(tmp_path: Path) -> None:
     [
         ("files: [latin.txt]\ntask: x\n", "file.encoding"),
         ("files: [a.py]\n", "frontmatter.value"),
+        (b"files: [a.py]\ntask: \xff\n", "response.not_text"),
         ("files: [a.py]\ntask: x\nbase: feed\n", "frontmatter.base"),
         ("files: [.env]\ntask: x\n", "path.denied"),
         ("files: [a.py]\ntask: x\ntests: [b.py]\n", "path.not_found"),
     ],
 )
-def test_a_request_that_cannot_be_asked_for(text: str, code: str, tmp_path: Path) -> None:
+def test_a_request_that_cannot_be_asked_for(text: str | bytes, code: str, tmp_path: Path) -> None:
     with place(tmp_path, WHOLE) as at:
         assert errors(at.request(text)) == [code]
         assert at.server.requests == []
