@@ -91,12 +91,13 @@ def within(body: str, block: str) -> str:
 
 def code(text: str) -> str:
     """Return a text in a line of code, whatever is in it."""
-    return _harmless(inline(" ".join(text.split()), _LONGEST_LINE))
+    return _harmless(inline(visible(" ".join(text.split())), _LONGEST_LINE))
 
 
 def fenced(text: str) -> str:
     """Return a text as a block of code, whatever is in it."""
-    return _harmless(fence(clip(text.strip(), _LONGEST_BODY), "text"))
+    shown = visible(text.strip(), keep="\n\t")
+    return _harmless(fence(clip(shown, _LONGEST_BODY), "text"))
 
 
 def _harmless(text: str) -> str:

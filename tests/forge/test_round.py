@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from patchq.forge.proposals import code, fenced
 from tests.forge import story
 from tests.forge.conftest import Scene
 from tests.forge.fake import TOKEN
@@ -318,6 +319,11 @@ def test_hostile_text_is_nothing_but_text(scene: Scene) -> None:
     scene.round()
     assert scene.round() == []
     assert len(scene.report("one")["review"]["comments"]) == 3
+
+
+def test_text_is_cut_as_long_as_it_is_shown() -> None:
+    assert len(fenced("\x1b" * 20_000)) < 20_100
+    assert len(code("\x1b" * 300)) < 400
 
 
 def _outside_of_code(body: str) -> list[str]:
