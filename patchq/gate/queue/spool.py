@@ -132,7 +132,7 @@ class Folder:
 
     def move(self, name: str, target: Folder, new: str) -> bool:
         """Rename into another folder; return False if the entry cannot be had."""
-        with suppress(FileNotFoundError), self.opened() as source, target.opened() as there:
+        with target.opened() as there, suppress(FileNotFoundError), self.opened() as source:
             try:
                 os.rename(name, new, src_dir_fd=source, dst_dir_fd=there)
                 return True

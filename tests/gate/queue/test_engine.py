@@ -106,6 +106,8 @@ def test_f15_names_of_an_inbox_that_goes_away_are_passed_over(
     shutil.rmtree(root / "inbox")
     assert not inbox.folder.move("1.md", queue.outbox.active, "1.md")
     assert [*names] == []
+    with pytest.raises(FileNotFoundError):  # it is the place to go to that is not there
+        queue.outbox.active.move("1.md", Folder(root / "none", lasting=False), "1.md")
 
 
 def test_f01_a_file_that_is_being_written_waits(root: Path, queue: StoreQueue) -> None:
