@@ -306,7 +306,8 @@ def _marked(text: str, runs: Sequence[Run], marks: Sequence[tuple[int, int]]) ->
         runs = (("", text),)
     starts = [0, *accumulate(len(piece) for _, piece in runs)]
     pieces = list[str]()
-    for first, end in pairwise(sorted({*starts, *(edge for mark in marks for edge in mark)})):
+    edges = (min(edge, len(text)) for mark in marks for edge in mark)
+    for first, end in pairwise(sorted({*starts, *edges})):
         piece = _piece(text[first:end], runs[bisect(starts, first) - 1][0])
         is_marked = any(a <= first and end <= b for a, b in marks)
         pieces.append(f"<mark>{piece}</mark>" if is_marked else piece)

@@ -12,7 +12,8 @@ from urllib.parse import parse_qs, urlencode
 import pytest
 
 from patchq.gate.hooks.sandbox import NO_SANDBOX
-from tests.helpers.command import patchq, work
+from patchq.page import diff
+from tests.helpers.command import block, patchq, work
 from tests.helpers.ending import until
 from tests.helpers.gitrepo import git, tip, write_config
 from tests.page.people import Person, commit_of, moved, proposals, served, state
@@ -189,6 +190,23 @@ def test_several_are_decided_alike(person: Person, repo: Path) -> None:
     moved = person.send("/several", [("deed", "accept"), min(chosen), stale])
     assert (moved.code, "has moved since it was looked at" in moved.text) == (409, True)
     assert [state(repo, id) for id in ids] == ["accepted", "proposed"]
+
+
+def test_a_fold_opens_to_the_lines_of_the_file(person: Person, repo: Path) -> None:
+    work(repo, long=block("long.txt", "", "".join(f"line {n}\n" for n in range(1, 201))))
+    patchq("accept", "long", cwd=repo)
+    work(repo, fold=block("long.txt", "line 100\n", "line one hundred\n"))
+    shown = re.findall(r"data-side=new data-line=(\d+)", person.look("/batch/fold"))
+    assert [int(number) for number in shown] == list(range(97, 104))
+    asked = "/batch/fold/file?path=long.txt&from=1&to=96&open=1-20"
+    part = person.ask("GET", asked, x_part="1").text
+    found = re.findall(r"data-side=new data-line=\d+>([^<]*)", part)
+    assert found == [f"line {n}" for n in range(1, 21)]
+    assert 'name="from" value="21"><input type="hidden" name="to" value="96">' in part
+
+
+def test_a_mark_ends_with_the_text_that_is_shown() -> None:
+    assert diff._marked("one", (), ((1, 9),)) == "o<mark>ne</mark>"
 
 
 def test_accept_leaves_its_train_to_another_process(
