@@ -246,7 +246,7 @@ def _status_lines(status: Status, height: int | None) -> Iterator[Line]:
         if name == "held":
             yield from _held_lines(rows)
         else:
-            yield from aligned([_proposal(row) for row in rows], _CUT, indent="  ")
+            yield from aligned([_change_row(row) for row in rows], _CUT, indent="  ")
         if more := status.counts[name] - len(rows):
             also = "" if name == "held" else ", or `patchq review`"
             yield plain(f"  … {more} more: `patchq status --all`{also}")
@@ -285,7 +285,7 @@ def _head(status: Status) -> Iterator[Line]:
         yield from _below("cure:", trouble["cure"])
 
 
-def _proposal(row: ChangeRow) -> dict[str, Styled]:
+def _change_row(row: ChangeRow) -> dict[str, Styled]:
     report, level = row.report, row.risk.level if row.risk else ""
     sent_back = report.review if row.waits_for == "agent" else None
     first = sent_back and next((one.text for one in sent_back.comments), "").split("\n")[0]

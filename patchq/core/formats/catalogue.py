@@ -1,4 +1,4 @@
-"""All formats together: what may begin on a line, by its text alone, and who is asked there.
+"""An index of formats: what may begin on a line, by its text alone, and who is asked there.
 
 Most lines are prose, and what is around them does not make them anything else.  So only the
 formats that may begin on a line, which look around, are asked there.

@@ -1,4 +1,4 @@
-"""All formats, and the reading of a response or an API's answer by them.
+"""The list of formats, and the reading of responses and answers by them.
 
 A new format is one more line in `FORMATS`; see `format`.
 """

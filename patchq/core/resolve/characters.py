@@ -186,7 +186,7 @@ def _literal(
         there = None if counted else there_already(text, wanted, places, levels)
         if there is not None:
             return replace(there, level=named or level), most
-        return _rewritten(text, wanted, places, named or level, levels), most
+        return _rewritten(text, wanted, places, named or level), most
     return None, most
 
 
@@ -201,7 +201,7 @@ def _several(
         return missed
     if wanted.old == wanted.new:
         return Found(level, places[0].start, places[0].end)
-    ways = [_rewritten(text, wanted, [span], level, levels) for span in found]
+    ways = [_rewritten(text, wanted, [span], level) for span in found]
     first = ways[0]
     same = isinstance(first, Found) and all(
         isinstance(way, Found) and way.runs and same_result(text, first.runs, way.runs)
@@ -218,7 +218,7 @@ def _times(found: Sequence[CharRange]) -> str:
 
 
 def _rewritten(
-    text: Text, wanted: Wanted, places: Sequence[CharRange], level: str, levels: Collection[str]
+    text: Text, wanted: Wanted, places: Sequence[CharRange], level: str
 ) -> Found | Missed:
     start, end = lines_at(text, places)
     if flaw := next(filter(None, (_flaw(text, wanted, span) for span in places)), None):

@@ -1,6 +1,7 @@
 """The closed list of report codes, each with its cause and cure.
 
-`docs/report-codes.md` is written from this table by `python -m tests.helpers.report_codes`.
+`docs/report-codes.md` is written from this table by `python -m tests.helpers.report_codes`.  For a
+new code see "Add a report code" in `docs/recipes.md`.
 """
 
 from __future__ import annotations

@@ -52,11 +52,11 @@ def reports(context: RepoContext, ids: Iterable[str]) -> dict[str, tuple[Report,
     found = {it.id: (_report(context, it), FROM_GIT_NOTE) for it in traces}
     for id in names - found.keys():
         if past := context.queue.past(id):
-            found[id] = _partial_report(context, id, past)
+            found[id] = _partial_report(id, past)
     return found
 
 
-def _partial_report(context: RepoContext, id: str, past: Past) -> tuple[Report, str]:
+def _partial_report(id: str, past: Past) -> tuple[Report, str]:
     ended = datetime.fromtimestamp(past.at, UTC).isoformat(timespec="seconds")
     why = Problem(past.code, "the report, which had more details, is gone") if past.code else None
     facts = Report(
