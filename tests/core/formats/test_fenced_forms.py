@@ -79,7 +79,6 @@ def test_an_empty_find_creates_a_file() -> None:
         ("```py:src/a.py\na\n=======\nb\n>>>>>>> REPLACE\n```", UNREADABLE, 5),
         (f"FILE: src/a.py\n```\nx\n{SEARCH}```", UNREADABLE, 4),
         (f"FILE: src/a.py\nx\n{SEARCH}END FILE", UNREADABLE, 3),
-        ("src/a.py\n```python\nx\n", TRUNCATED, 2),
         (f"src/a.py\n```\nx\n{SEARCH}```", UNREADABLE, 4),
     ],
 )  # fmt: skip

@@ -60,8 +60,6 @@ def test_reads(text: str, expected: list[tuple[str, Any]]) -> None:
         # broken
         pytest.param(f"```json\n{EDIT.replace(':', '=', 1)}\n```", UNREADABLE, 2, id="no colon"),
         pytest.param(f"[\n...\n{EDIT}\n]", UNREADABLE, 4, id="elided list"),
-        pytest.param("{'path': 'a.py', 'old_str': 'x', 'new_str': 'y'}", UNREADABLE, 1,
-                     id="single quotes"),
         pytest.param("{\n  path: 'a.py',\n  old_str: 'x',\n}", UNREADABLE, 2, id="no quotes"),
         pytest.param(EDIT.replace('"path"', "“path”").replace('"old_str"', "“old_str”"),
                      UNREADABLE, 1, id="curly quotes"),

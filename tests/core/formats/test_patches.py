@@ -207,12 +207,8 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
         [hunk("a\n", "a\n"), A_TO_B]),
     "some context lines lack their space": (
         update("@@", "one", " two", "-x", "@@", " three", "-y", "@@", "-z"),
-        [
-            hunk("one\ntwo\nx\n", "one\ntwo\n", bare=("one\n two\nx\n", "one\n two\n")),
-            hunk("three\ny\n", "three\n", bare=(" three\ny\n", " three\n")),
-            hunk("z\n", ""),
-        ],
-    ),
+        [hunk("one\ntwo\nx\n", "one\ntwo\n", bare=("one\n two\nx\n", "one\n two\n")),
+         hunk("three\ny\n", "three\n", bare=(" three\ny\n", " three\n")), hunk("z\n", "")]),
     "an indented marker is context": (update("@@", " *** End Patch", "-a", "+b"),
         [hunk("*** End Patch\na\n", "*** End Patch\nb\n")]),
     "indented markers without another": (

@@ -35,7 +35,6 @@ UNREADABLE = [
     # halves
     bad("blank-search", "src/b.py\n" + block("\n"), 3, "blank lines only"),
     bad("delete-with-text", "src/b.py\n<<<<<<< DELETE\n\nold\n>>>>>>> DELETE\n", 4, "nothing"),
-    bad("rename-to-nothing", "src/b.py\n<<<<<<< RENAME\n>>>>>>> RENAME\n", 2, "new path"),
     bad("rename-to-two", "src/b.py\n<<<<<<< RENAME\na.c\nb.c\n>>>>>>> RENAME\n", 2, "new path"),
     # paths
     bad("two-paths-in-prose", f"From `src/a.py` to `src/b.py`:\n{BLOCK}", 2, "expected a path"),
@@ -45,8 +44,6 @@ UNREADABLE = [
     # fences
     bad("text-behind-a-blank", f"src/b.py\n```\n{BLOCK}\nrest\n```\n", 9, "the fence's end"),
     bad("text-between-blocks", f"```\nsrc/b.py\n{BLOCK}rest\nsrc/a.py\n{BLOCK}```\n", 8, "end"),
-    bad("text-and-no-end", f"src/b.py\n```\n{BLOCK}rest\nsrc/a.py\n```py\n{BLOCK}", 8, "end"),
-    bad("text-in-second-block", f"src/a.py\n```\n{BLOCK}src/b.py\n{BLOCK}rest\n```\n", 14, "end"),
     bad("text-in-second-fence", f"src/b.py\n```\n{BLOCK}```\n```\nsrc/a.py\n{BLOCK}rest\n```\n", 16,
         "the fence's end"),
     # other forms

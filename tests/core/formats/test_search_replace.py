@@ -9,7 +9,6 @@ from tests.helpers.reading import (
     BLOCK,
     CREATION,
     DELETION,
-    GONE,
     MOVE,
     NEW,
     OLD_NEW,
@@ -33,16 +32,13 @@ ODD = block("a\n```\n", "b\n```\n=====\n")
     ("info", "path"),
     [
         ("python src/a.py", "src/a.py"), ("python:src/a.py", "src/a.py"),
-        ("python: src/a.py", "src/a.py"), ("make:Justfile", "Justfile"), (":src/a.py", "src/a.py"),
-        ("c++:src/a.cc", "src/a.cc"), ("src/a.py:", "src/a.py"),
+        ("python: src/a.py", "src/a.py"), ("c++:src/a.cc", "src/a.cc"), ("src/a.py:", "src/a.py"),
         ("md docs/my file.md", "docs/my file.md"), ("md docs/your file.md", None),
         ("md:docs/your file.md", None), ("make Makefile", "Makefile"), ("make Justfile", None),
-        ("python", None), ("python:", None), ("objective-c", None), ("vb.net", None),
-        ("ASP.NET", None), ("python3.11", None), ("C/C++", None), ("text/plain", None),
-        ("application/vnd.api+json", None), ("text/x", None), ("text/x.txt", "text/x.txt"),
-        ("html/css.md", "html/css.md"), ("python html/css", "html/css"),
-        ("python:html/css", "html/css"), ("shell/run", "shell/run"), ("python.py", "python.py"),
-        ("python {linenos=true}", None), ("", None),
+        ("python:", None), ("objective-c", None), ("ASP.NET", None), ("C/C++", None),
+        ("text/plain", None), ("application/vnd.api+json", None), ("text/x.txt", "text/x.txt"),
+        ("python html/css", "html/css"), ("shell/run", "shell/run"), ("python.py", "python.py"),
+        ("", None),
     ],
 )  # fmt: skip
 def test_a_path_in_the_info_of_a_fence(info: str, path: str | None) -> None:
@@ -56,9 +52,8 @@ def test_a_path_in_the_info_of_a_fence(info: str, path: str | None) -> None:
 @pytest.mark.parametrize(
     ("line", "other"),
     [
-        ("And once more:", False), ("And in src/a.py, again.", False),
-        ("And in `./src/a.py`:", False), ("see https://example.org/b.html", False),
-        ("Then utils.py:", True), ("Then (lib/b.c)!", True), ("Then the Makefile.", True),
+        ("And in src/a.py, again.", False), ("And in `./src/a.py`:", False),
+        ("see https://example.org/b.html", False), ("Then (lib/b.c)!", True),
         ("Then `lib/tool`", True), ("see docs/my file.md", True), ("a.py", True),
         ("src/b.py:12: error", True),
     ],
@@ -81,7 +76,6 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
         case("known-word", f"Makefile:\n{BLOCK}", ("Makefile", OLD_NEW)),
         case("known-word-dressed", f"### `CHANGES`\n{BLOCK}", ("CHANGES", OLD_NEW)),
         case("unknown-word-created", f"Justfile\n{CREATION}", JUST),
-        case("unknown-word-in-backticks", f"`Justfile`\n{CREATION}", JUST),
         case("word-that-was-created-above", f"Justfile\n{CREATION}\nJustfile\n{BLOCK}", JUST,
              ("Justfile", OLD_NEW)),
         # fences
@@ -117,8 +111,6 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
              A, B),
         # what a block does
         case("create", f"src/n.py\n{CREATION}", N),
-        case("delete", f"src/a.py\n{DELETION}", ("src/a.py", GONE)),
-        case("rename", f"src/a.py\n{RENAME}", ("src/a.py", MOVE)),
         case("rename-fenced", f"src/a.py\n```\n{RENAME}```\n", ("src/a.py", MOVE)),
         case("edit-under-the-new-path",
              f"Makefile\n{RENAME.replace('src/c.py', '`Justfile`')}\nJustfile\n{BLOCK}",

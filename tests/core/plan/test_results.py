@@ -53,8 +53,6 @@ def test_other_dots_pass(line: str) -> None:
     ("before", "old", "new", "refused"),
     [
         (b"caf\xe9\na\n", "a\n", "\u00fc\n", True),  # foreign letters
-        (b"caf\xe9\na\n", "a\n", "b\n", False),  # ASCII
-        (b"\xff\nx\xe9 \na\n", "a\n", "a\nb\n", False),  # bytes elsewhere
         ("\u00e9\na\n".encode(), "a\n", "\u00fc\n", False),  # UTF-8
         (b"\xff\n\xc3\xa9\na\n", "\u00e9\na\n", "a\n\u00e9\n", False),
     ],

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from patchq.core.model.ops import Anchored, InParagraph, InsertAt, Op, PatchHunk, ReplaceText
+from patchq.core.model.ops import InParagraph, InsertAt, Op, PatchHunk, ReplaceText
 from patchq.core.model.values import Problem
 from tests.helpers.trees import PATH, edits, planned, told, written
 from tests.helpers.trees import batch as ops_of
@@ -129,11 +129,9 @@ def test_what_diagnosis_may_cost_has_a_bound() -> None:
         (ReplaceText("x", "y", 3, stated=True), "match.count", "2 times"),
         (ReplaceText("x", "y", at=(3,)), "match.none", "2 times"),
         (ReplaceText("x", "y"), "match.ambiguous", "2"),
-        (ReplaceText("q", "y"), "match.none", "f.txt"),
         (InsertAt(9, "y\n"), "match.none", "2 lines"),
         (InParagraph("contains('x')", "x", "y"), "match.ambiguous", "lines 1, 2"),
         (PatchHunk("", "y\n"), "match.none", "quotes none"),
-        (Anchored("delete", "line_pattern", "q", None, ""), "anchor.none", "'q'"),
     ],
 )
 def test_refusal(op: Op, code: str, said: str) -> None:

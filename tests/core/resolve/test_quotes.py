@@ -137,9 +137,7 @@ def test_halves_that_a_rung_cannot_tell_apart_are_refused() -> None:
         (b"a\r\nb\nc\r\n", "a\nb\nc\n", "b\na\nx\nc\n", b"b\na\r\nx\r\nc\r\n"),
         (b"a\nb\r\nc\n", "b\n", "x\ny\n", b"a\nx\ny\nc\n"),  # new lines take the most frequent end
         (b"a\rb\nc\n", "a\rb\n", "a\rb\nx\n", b"a\rb\nx\nc\n"),  # lone CR
-        (BOM + b"a\nb\n", "a\n", "A\n", BOM + b"A\nb\n"),  # BOM
         (BOM + b"a\n", "a\n", "x\na\n", BOM + b"x\na\n"),  # behind a BOM
-        (b"\xe9\na\n", "a\n", "b\n", b"\xe9\nb\n"),  # bytes that are no UTF-8
         (b"a\nb", "b\n", "B\n", b"a\nB"),  # last line changed
         (b"a\nb", "b\n", "b\nc\n", b"a\nb\nc"),  # line behind the last
         (b"a\r\nb", "b\n", "b\nc\n", b"a\r\nb\r\nc"),  # the same with CRLF
