@@ -144,23 +144,6 @@ def test_malformed_front_matter(lines: list[str], code: str, line: int, message:
     assert problem.hint
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
-        ("---\nid: a\nplain\n", 1, "no line `---`"),
-        (f"---\ntarget: dev\n\na.py\n{BLOCK}", 1, "line 5"),
-        (f"---\ntarget: dev\n```\n---\na.py\n{BLOCK}", 1, "line 3"),
-        ("  ---\n  id: a\n  ---\nx", 1, "indented"),
-    ],
-    ids=repr,
-)
-def test_front_matter_that_may_be_lost(text: str, line: int, message: str) -> None:
-    (problem,) = refused(text)
-    assert (problem.code, problem.line) == ("frontmatter.value", line)
-    assert message in problem.message
-    assert problem.hint
-
-
 @pytest.mark.parametrize("line", [f"bytes: {len(BODY) + 1}", f"sha256: {'0' * 64}"])
 def test_a_body_that_differs_from_its_promise_is_incomplete(line: str) -> None:
     (problem,) = refused(front(line))
@@ -168,7 +151,7 @@ def test_a_body_that_differs_from_its_promise_is_incomplete(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "code", "line", "message"),
+    ("response", "code", "line", "message"),
     [
         (b"", "response.incomplete", None, "empty"),
         (b" \n\r\n\t", "response.no_edits", None, "no text"),
@@ -178,10 +161,16 @@ def test_a_body_that_differs_from_its_promise_is_incomplete(line: str) -> None:
         (b"a\n\xff", "response.not_text", 2, "offset 2"),
         (b"\xed\xa0\x80", "response.not_text", 1, "offset 0"),
         (b"---\nid: \xff\n---\nx", "response.not_text", 2, "offset 8"),
+        # front matter that may be lost
+        ("---\nid: a\nplain\n", "frontmatter.value", 1, "no line `---`"),
+        (f"---\ntarget: dev\n\na.py\n{BLOCK}", "frontmatter.value", 1, "line 5"),
+        (f"---\ntarget: dev\n```\n---\na.py\n{BLOCK}", "frontmatter.value", 1, "line 3"),
+        ("  ---\n  id: a\n  ---\nx", "frontmatter.value", 1, "indented"),
     ],
     ids=lambda v: repr(v)[:30],
 )
-def test_what_is_no_text(data: bytes, code: str, line: int | None, message: str) -> None:
-    (problem,) = refused(data)
+def test_what_is_not_read(response: bytes | str, code: str, line: int | None, message: str) -> None:
+    (problem,) = refused(response)
     assert (problem.code, problem.line) == (code, line)
     assert message in problem.message
+    assert problem.hint
