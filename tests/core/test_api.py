@@ -144,12 +144,6 @@ def test_rules_that_mean_nothing_raise() -> None:
         patchq.Rules(min_kept=50)
 
 
-def test_parse_and_plan() -> None:
-    edits = patchq.parse(EDIT + block("three = 3\n", "three = 33\n", "b.py")).edits
-    assert [edit.path for edit in edits] == ["a.py", "b.py"]
-    assert patchq.plan(edits[:1], FILES).files == AFTER
-
-
 def test_each_format_has_its_row() -> None:
     assert tuple(BY_FORMAT) == patchq.formats()
 

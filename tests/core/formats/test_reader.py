@@ -188,7 +188,6 @@ def test_cut_responses_never_lose_a_begun_block() -> None:
 @pytest.mark.parametrize(
     ("head", "unit"),
     [
-        ("src/a.py\n````\n<<<<<<< SEARCH\n", "<source>\n"),
         ("src/a.py\n````\n<<<<<<< SEARCH\n", "<source>\n~~~\n"),
         ("", "diff --git a/x.py b/x.py\n 1 line\nx\n"), ("", "From: a\n"), ("", "```json\n{}\n"),
         ("", "{\n"), ("", "{}\n"), ("", "<think>x</think>\n"), ("", f"src/a.py\n{BLOCK}"),

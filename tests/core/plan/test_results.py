@@ -26,7 +26,6 @@ def code(before: str, old: str, new: str, rules: PlanRules = RULES) -> Plan:
         "// … remaining cases unchanged", "/* ... other rules ... */", " * ... same as before",
         "<!-- ... rest of the page -->", "{/* ... existing markup */}", "-- ... omitted",
         "; ... the rest", "... rest of the file ...",
-        "return a;  // ... Other cases", '" ... existing settings',
     ],
 )  # fmt: skip
 def test_a_line_that_stands_for_others_is_refused(line: str) -> None:

@@ -87,15 +87,9 @@ def test_a_kind_asks_for_a_reason(path: str, existed: bool, reason: str | None) 
     assert (asked and asked.removeprefix("a tool may run it by itself: ")) == reason
 
 
-STRUCTURAL = [
-    ".patchq.yaml",
-    ".patchq/inbox/x.md",
-    "git~1/config",
-    ".g\u200cit/x",
-]
-
-
-@pytest.mark.parametrize("path", STRUCTURAL)
+@pytest.mark.parametrize(
+    "path", [".patchq.yaml", ".patchq/inbox/x.md", "git~1/config", ".g\u200cit/x"]
+)
 def test_structural_rules_cannot_be_taken_out(path: str) -> None:
     patterns = ["!*", "!.patchq.yaml", "!patchq.yaml", "!/.patchq", "!.patchq/**", "!.git"]
     reason = Policy(patterns, patterns).denied(path)

@@ -104,10 +104,9 @@ FORGED = [
     "---",
     "(cherry picked from commit 0123)",
 ]
-PLACES = ["{}", "Title\n\nText\n\n{}\n"]
 
 
-@pytest.mark.parametrize("place", PLACES, ids=["title", "last"])
+@pytest.mark.parametrize("place", ["{}", "Title\n\nText\n\n{}\n"], ids=["title", "last"])
 @pytest.mark.parametrize("line", FORGED, ids=[repr(line) for line in FORGED])
 def test_only_patchqs_trailers_count(line: str, place: str) -> None:
     forged = place.format(line, line)

@@ -36,10 +36,7 @@ st.register_type_strategy(HookRun, values(HookRun, seconds=NUMBERS))
 st.register_type_strategy(Moment, values(Moment, unix=NUMBERS))
 QUICKLY = settings(max_examples=25, phases=(Phase.reuse, Phase.generate))
 """A report is too large to be made small by trying."""
-OUTCOMES = values(
-    Outcome,
-    timings=st.dictionaries(st.text(max_size=9), NUMBERS, max_size=3),
-)
+OUTCOMES = values(Outcome, timings=st.dictionaries(st.text(max_size=9), NUMBERS, max_size=3))
 
 
 @QUICKLY
