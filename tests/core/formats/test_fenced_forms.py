@@ -86,7 +86,7 @@ def test_refusals(text: str, code: str, line: int) -> None:
     assert refused(text) == (code, line)
 
 
-LINES = ["FILE: src/a.py", "FIND:", "REPLACE WITH:", "```", "````", "~~~", "old", "", "\r", "---"]
+LINES = ["FILE: src/a.py", "FIND:", "REPLACE WITH:", "```", "````", "<source>", "old", "", "\r"]
 any_line = st.one_of(st.sampled_from(LINES), st.text("`~FIND:*#() \r", max_size=20))
 halves = st.lists(any_line, min_size=1, max_size=8).map(
     lambda lines: "".join(f"{line}\n" for line in lines)

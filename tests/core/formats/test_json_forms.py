@@ -177,7 +177,7 @@ SCRIPTED = [
     edit(anchor={"type": "line_pattern", "name": "x"}), edit(anchor={**LINE, "selected": 3}),
     edit(anchor={**LINE, "line": 0}), edit(anchor={**LINE, "candidates": [{"line": 3}]}),
     edit(content=""), edit("delete", content="x"), edit("replace", scope="all"),
-    edit(confidence="high"),
+    edit(confidence="high"), edit(content=["x"]),
 ]  # fmt: skip
 INDEXED = [
     change(type="replace"), change(target=""), {"type": "modification", "target": "x"},
@@ -196,6 +196,7 @@ CONTEXTUAL = [
 OBJECTS = [
     script(edit(), "x"), script(edit(), old_str="x"), script(edit(), more=[{"old_str": "x"}]),
     edit(), {"edits": [change()]}, {"contextualEdits": []}, change(file="a.py"),
+    [script(edit()), {"file": "a.py", "edits": [{"type": "x"}]}],
     script(context(), contextualEdits=context()), script(context(), edits=[{"from": "x"}]),
 ]  # fmt: skip
 

@@ -22,6 +22,7 @@ API = "contains('API')"
         ("a b c\n", ReplaceText("b", "B"), "a B c\n"),  # a part of a line
         ("aaa\n", ReplaceText("aa", "b"), "match.ambiguous"),  # places that overlap
         ("x x\n", ReplaceText("x", "y", 2, stated=True), "y y\n"),  # as many as stated
+        ("x x x\n", ReplaceText("x", "y", 2, stated=True), "match.count"),  # more than stated
         ("x\n", ReplaceText("x", "y", 2, stated=True), "match.count"),  # fewer than stated
         ("x x\n", ReplaceText("x", "y", 1, stated=True), "match.count"),  # one is stated
         ("x x x\n", ReplaceText("x", "y", None), "y y y\n"),  # every one
