@@ -7,13 +7,16 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from patchq.gate.queue import events, store
 from patchq.gate.queue.bell import Bell
-from patchq.gate.service.wake import Doorbell
+from patchq.gate.queue.spool import create
+from patchq.gate.service.wake import Doorbell, Watcher
 from tests.helpers.ending import until
 
 
@@ -99,3 +102,21 @@ def test_a_bell_waits_for_any_number_of_a_descriptor() -> None:
         for fd in (one, other, high):
             os.close(fd)
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_wait_ends_with_the_next_event(tmp_path: Path) -> None:
+    create(tmp_path)
+    events.add_event(store.opened(tmp_path), "before", "claimed")
+    stopped: list[bool] = []
+    watcher = Watcher(tmp_path, stopped=lambda: bool(stopped))
+    assert watcher.read() == []
+    assert not watcher.wait(0.01)
+    events.add_event(store.opened(tmp_path), "a", "claimed")
+    other = threading.Timer(0.05, store.ring, (tmp_path,))
+    other.start()
+    assert watcher.wait(30)
+    other.join(60)
+    assert [one["batch"] for one in watcher.read()] == ["a"]
+    assert not watcher.wait(0)
+    stopped.append(True)
+    assert watcher.wait(30)
