@@ -22,7 +22,15 @@ def own() -> Iterator[ServerOnce]:
         yield own
 
 
-def test_nothing_is_lost_at_a_point(tmp_path: Path, own: ServerOnce) -> None:
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "^after push, unheard, kill -9$",
+        pytest.param("^[^,]*, kill -9$", marks=pytest.mark.slow),
+    ],
+)
+def test_nothing_is_lost_at_a_point(tmp_path: Path, own: ServerOnce, rows: str) -> None:
     ground = ClusterGround(tmp_path, PATCHQ, own.conninfo, own, 1, quick=True)
-    found = points(ground, 1, 0, "^after push, unheard, kill -9$", away=2.0)
-    assert [(row.times, row.wrong) for row in found] == [(1, [])]
+    found = points(ground, 1, 0, rows, away=2.0)
+    assert found
+    assert [(row.times, row.wrong) for row in found] == [(1, [])] * len(found)

@@ -75,8 +75,8 @@ class Stage:
         }
         (where / "r.report.json").write_text(json.dumps(told | more))
 
-    def refuse(self, code: str = "conflict.base") -> None:
-        collision = {"commit": self.moved, "batch": None, "path": "f.txt"}
+    def refuse(self, code: str = "conflict.base", commit: str | None = None) -> None:
+        collision = {"commit": commit or self.moved, "batch": None, "path": "f.txt"}
         problem: dict[str, Any] = {"code": code, "severity": "error", "path": "f.txt"}
         problem |= {"message": "collides", "conflicts_with": collision}
         self.report("rejected", problems=[problem])
@@ -128,21 +128,33 @@ def loses_a_commit(stage: Stage) -> None:
     stage.by_hand["0" * 40] = {"f.txt": "lost\n"}
 
 
+def changes_a_commit(stage: Stage) -> None:
+    lands_right(stage)
+    stage.by_hand[stage.moved] = {"f.txt": "meant\n"}
+
+
 LIES: dict[str, tuple[str, Play, int]] = {
     "other bytes": ("is not what was asked for",
                     lambda s: s.applied(s.wanted().replace("asked", "Asked")), 15),
+    "at another place": ("is not what was asked for",
+                         lambda s: s.applied(edited(TEXT, 16, "asked\n")), 15),
+    "undoes the hand": ("is not what was asked for",
+                        lambda s: s.applied(edited(TEXT, 15, "asked\n")), 15),
     "more": ("is not what was asked for",
              lambda s: s.applied(s.wanted(), **{"other.txt": "y\n"}), 15),
     "what collides": ("landed although", lands_right, 5),
+    "beside": ("landed although", lands_right, 6),
     "without a trailer": ("lacks the trailer",
                           lambda s: s.applied(s.wanted(), trailer="Patchq-Batch: another"), 15),
     "elsewhere": ("is not on the target", lands_elsewhere, 15),
     "says nothing": ("0 verdicts", lambda s: s.land(s.wanted()), 15),
     "refuses without reason": ("refused without reason", Stage.refuse, 15),
     "refuses for a match": ("refused for", lambda s: s.refuse("match.none"), 5),
+    "names an older commit": ("which did not land since", lambda s: s.refuse(commit=s.base), 5),
     "proposes": ("proposed for nothing",
                  lambda s: s.report("proposed", s.land(s.wanted()), branch="main"), 15),
     "loses a commit": ("a commit by hand is lost", loses_a_commit, 15),
+    "changes a commit by hand": ("a commit by hand changed", changes_a_commit, 15),
     "lets a stranger in": ("nobody's commit", lets_a_stranger_in, 15),
     "breaks the repository": ("git fsck", breaks_the_repository, 15),
 }  # fmt: skip

@@ -64,6 +64,7 @@ def test_the_worst_exit_code_is_that_of_all(repo: Path) -> None:
         ("discard a1 --all-from ada --yes", "--all-from names the changes already"),
         ("discard --all-from ada", "there is no terminal to ask on: discard these 2 changes?"),
         ("accept --all-from adda --yes", "nothing of 'adda' to accept; did you mean `ada`?"),
+        ("accept a1 a2 --only 1", "--only names edits of one change"),
         ("retry r1 r2 --without 1", "--without names edits of one change"),
     ],
 )

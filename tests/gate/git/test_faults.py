@@ -30,10 +30,12 @@ def test_what_git_says_is_named_as_it_is(tmp_path: Path, said: str, code: str) -
     ("error", "code"),
     [
         (OSError(f"failed to write object: {os.strerror(errno.EMFILE)}"), "fault.disk"),
+        (OSError(f"failed to write object: {os.strerror(errno.ENOSPC)}"), "fault.disk"),
+        (OSError(f"failed to write object: {os.strerror(errno.EDQUOT)}"), "fault.disk"),
         (OSError(errno.EIO, "Input/output error", b"/q"), "fault.disk"),
         (OSError(errno.ENAMETOOLONG, "File name too long", "x"), None),
     ],
-    ids=["libgit2's", "the system's", "of the response"],
+    ids=["libgit2's", "no space", "no quota", "the system's", "of the response"],
 )
 def test_a_full_machine_is_no_fault_of_a_response(error: OSError, code: str | None) -> None:
     found = disk_fault(error)

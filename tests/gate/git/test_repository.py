@@ -153,6 +153,24 @@ def test_a_commit_says_who_made_it_and_when(path: Path, repo: Repository, tip: s
     git("fsck", "--strict", cwd=path)
 
 
+def test_k2_a_commit_changes_exactly_that(path: Path) -> None:
+    tip = commit_files(path, {"deep/er/c.py": "c\n", "bin/run": "#!/bin/sh\n"})
+    repo = Repository.open(path)
+    changes = [
+        edit("deep/er/c.py", "c\n", None),
+        edit("bin/go", "#!/bin/sh\n", "go\n", executable=True, renamed_from="bin/run"),
+        edit("new/dir/n.py", None, "n\n"),
+    ]
+    commit, tree = repo.write_commit(tip, changes, "m", WHO, WHO)
+    repo.write_objects()
+    assert git("rev-parse", f"{commit}^", f"{commit}^{{tree}}", cwd=path) == f"{tip}\n{tree}"
+    found = git("diff", "--no-renames", "--name-status", tip, commit, cwd=path).split()
+    assert found == ["A", "bin/go", "D", "bin/run", "D", "deep/er/c.py", "A", "new/dir/n.py"]
+    assert git("ls-tree", commit, "bin/go", "deep", cwd=path).split()[0] == "100755"
+    assert git("ls-tree", "--name-only", commit, "deep", cwd=path) == ""
+    assert git("status", "--porcelain", cwd=path) == ""
+
+
 LOSING = {
     "file becomes directory": [edit("README/x", None, "x")],
     "directory becomes file": [edit("src", None, "x")],

@@ -133,7 +133,9 @@ def test_pre_apply_sees_the_plan_and_nothing_else(repo: Path) -> None:
 )
 def test_a_refusal_says_which_hook_and_why(repo: Path, stage: str, run: str, how: str) -> None:
     configure(repo, hook(run, stage))
-    [told] = work(repo, r=EDIT)
+    drop(repo / ".patchq", {"r.md": EDIT})
+    patchq("run", cwd=repo, code=1)
+    told = report(repo / ".patchq", "r")
     assert (told["state"], told["commit"], codes(told)) == ("rejected", None, ["hook.refused"])
     message = told["problems"][0]["message"]
     assert message.startswith(f"the hook h ({stage}) refused the change: ")
