@@ -10,7 +10,6 @@ import pytest
 
 from bench.crash import aftermath, strace
 from tests.helpers.benches import bench
-from tests.helpers.gitrepo import commit_files, make_repo
 
 pytestmark = pytest.mark.slow
 
@@ -69,57 +68,16 @@ def test_a_small_soak_leaves_nothing_to_object_to(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- the judges
 
 
-def told(queue: Path, id: str, state: str, body: bytes, **fields: object) -> dict[str, object]:
-    """A verdict as patchq leaves it."""
-    place = queue / ("rejected" if state == "rejected" else "done")
-    (place / f"{id}.md").write_bytes(body)
-    (place / f"{id}.report.md").write_text("told")
-    (place / f"{id}.report.json").write_text("{}")
-    source = {"name": f"{id}.md", "sha256": sha256(body).hexdigest()}
-    return {"id": id, "state": state, "place": place.name, "source": source, **fields}
-
-
-@pytest.fixture
-def queue(tmp_path: Path) -> Path:
+def test_a_verdict_too_few_and_one_too_many_are_noticed(tmp_path: Path) -> None:
     for name in ("inbox", "active", "done", "rejected"):
-        (tmp_path / "queue" / name).mkdir(parents=True)
-    return tmp_path / "queue"
-
-
-def test_a_verdict_too_few_and_one_too_many_are_noticed(queue: Path) -> None:
-    one = told(queue, "one", "applied", b"1")
+        (tmp_path / name).mkdir()
+    for end, text in {".md": "1", ".report.md": "told", ".report.json": "{}"}.items():
+        (tmp_path / "done" / f"one{end}").write_text(text)
+    source = {"name": "one.md", "sha256": sha256(b"1").hexdigest()}
+    one = {"id": "one", "state": "applied", "place": "done", "source": source}
     sent = {("one.md", sha256(b"1").hexdigest()): 1}
-    assert [*aftermath.verdicts(queue, sent, [one])] == []
-    assert any("has 0 verdicts" in said for said in aftermath.verdicts(queue, sent, []))
-    assert any("has 2 verdicts" in said for said in aftermath.verdicts(queue, sent, [one, one]))
-    (queue / "active" / "left").touch()
-    assert [*aftermath.verdicts(queue, sent, [one])] == ["active/ still holds ['left']"]
-
-
-@pytest.mark.parametrize(
-    ("states", "work", "objects"),
-    [
-        (["applied", "duplicate"], 1, False),
-        (["applied", "applied"], 1, True),
-        (["duplicate"], 1, True),
-        (["rejected"], 1, True),
-        (["rejected"], None, False),
-        (["applied"], None, True),
-    ],
-)
-def test_what_lands_is_what_should(
-    queue: Path, states: list[str], work: int | None, objects: bool
-) -> None:
-    reports = [told(queue, f"r{n}", state, b"x") for n, state in enumerate(states)]
-    sent = {(f"r{n}.md", sha256(b"x").hexdigest()): work for n in range(len(states))}
-    assert bool([*aftermath.decisions(sent, reports, ["applied"])]) == objects
-
-
-def test_a_batch_twice_or_by_nobody_is_noticed(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo")
-    commit = commit_files(repo, {"a": "1"}, "One\n\nPatchq-Batch: one")
-    report = {"id": "one", "state": "applied", "commit": commit}
-    assert [*aftermath.history(repo, "main", [report])] == []
-    assert len([*aftermath.history(repo, "main", [])]) == 1
-    commit_files(repo, {"a": "2"}, "Again\n\nPatchq-Batch: one")
-    assert len([*aftermath.history(repo, "main", [report])]) == 1
+    assert [*aftermath.verdicts(tmp_path, sent, [one])] == []
+    assert any("has 0 verdicts" in said for said in aftermath.verdicts(tmp_path, sent, []))
+    assert any("has 2 verdicts" in said for said in aftermath.verdicts(tmp_path, sent, [one, one]))
+    (tmp_path / "active" / "left").touch()
+    assert [*aftermath.verdicts(tmp_path, sent, [one])] == ["active/ still holds ['left']"]

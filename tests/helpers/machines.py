@@ -3,7 +3,6 @@ processes."""
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -43,14 +42,6 @@ class Machines:
         process = processes.start(*words, cwd=place, log=place / "log", environ=environ, dies=dies)
         self.running.append(process)
         return process
-
-    def start_dying(
-        self, name: str, point: str, when: str, number: signal.Signals, *words: str
-    ) -> Process:
-        """A worker, or what the words say, that sends itself the signal at the first call of a
-        method, before or behind."""
-        words = words or ("worker", "--name", name)
-        return self.start(name, *words, dies=(point, when, number))
 
     def serving(self, name: str) -> None:
         """Wait until the worker of that name is at the queue."""

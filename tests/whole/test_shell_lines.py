@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from patchq.cli.command import VERBS
+from tests.helpers import transcript
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo
 from tests.helpers.pages import ROOT
@@ -164,6 +165,12 @@ def test_lines_of_a_page(
             place.run(line)
     patchq("run", cwd=place.repo)  # what the lines dropped is good
     assert git("status", "--porcelain", "-uno", cwd=place.repo) == ""
+
+
+@pytest.mark.parametrize("page", transcript.PAGES)
+def test_page_shows_what_its_commands_print(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    assert transcript.made(page) == text, "run: python -m tests.helpers.transcript"
 
 
 def test_what_is_not_run_is_there() -> None:

@@ -112,7 +112,7 @@ def struck(machines: Machines, point: str, when: str, number: signal.Signals) ->
     verdicts since."""
     machines.start("feeder", "watch")
     queue = machines.clone("feeder") / ".patchq"
-    first = machines.start_dying("w1", point, when, number)
+    first = machines.start("w1", "worker", "--name", "w1", dies=(point, when, number))
     drop(queue, {"good.md": block("a.txt", "two\n", "2\n"), "bad.md": block("a.txt", "no\n", "")})
     machines.soon(lambda: first.poll() is not None or stopped(first.pid))
     machines.start("w2", "worker", "--name", "w2")
@@ -146,7 +146,7 @@ def test_a_push_that_arrives_behind_the_verdict_is_what_the_verdict_says(
     """By its own rules the one who takes over would refuse what the frozen one is to push."""
     machines.start("feeder", "watch")
     queue = machines.clone("feeder") / ".patchq"
-    first = machines.start_dying("w1", LAND, "before", signal.SIGSTOP)
+    first = machines.start("w1", "worker", "--name", "w1", dies=(LAND, "before", signal.SIGSTOP))
     drop(queue, {"good.md": block("a.txt", "two\n", "2\n")})
     machines.soon(lambda: stopped(first.pid))
     machines.config += "paths:\n  deny: [a.txt]\n"

@@ -38,7 +38,7 @@ def test_a_revert_whose_worker_ends_is_done_once(machines: Machines, point: str,
     drop(feeder / ".patchq", {"x.md": block("a.txt", "two\n", "2\n")})
     machines.soon(lambda: states(machines, "x") == ["applied"])
     one.kill()
-    two = machines.start_dying("w2", point, when, signal.SIGKILL)
+    two = machines.start("w2", "worker", "--name", "w2", dies=(point, when, signal.SIGKILL))
     asks = machines.start("feeder", "revert", "x")
     machines.soon(lambda: two.poll() is not None or asks.poll() is not None)
     machines.start("w3", "worker", "--name", "w3")
