@@ -121,6 +121,8 @@ def test_packed_refs_are_read_as_git_reads_them(
     there = dict(line.split(" ") for line in shown)
     assert {name: repo.ref_target(name) for name in there} == there
     assert repo.refs("refs/") == there
+    tags = {name: oid for name, oid in there.items() if name.startswith("refs/tags/")}
+    assert repo.refs("refs/tags/") == tags
     assert not any(map(repo.ref_target, ("refs/a/a", "refs/heads/main2", "refs/zzz/z")))
 
 
