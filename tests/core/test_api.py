@@ -76,7 +76,6 @@ def test_new_contents(answer: str, files: dict[str, bytes | None], kind: type) -
     [
         (b"\xff", "response.not_text"),
         ("\ud800", "response.not_text"),
-        ("Nothing to do.\n", "response.no_edits"),
         ("a.py\n<<<<<<< SEARCH\nx\n", "response.truncated"),
         (EDIT + block("gone = 0\n", "x = 1\n", "b.py"), "match.none"),
         (block("x\n", "y\n", "c.py"), "path.not_found"),

@@ -100,9 +100,6 @@ def test_what_is_written_in_longer_fences_is_read_again(old: str, new: str) -> N
     assert said(text) == [("src/a.py", Replace(old, new))]
 
 
-# ---------------------------------------------------------------- whole files
-
-
 def written(text: str) -> list[tuple[str, str]]:
     return [(edit.path, edit.op.text) for edit in read(text).edits if isinstance(edit.op, Write)]
 

@@ -62,9 +62,6 @@ def test_git_takes_every_batch_id(tmp_path: Path) -> None:
     assert set(listed.splitlines()) == ids
 
 
-# ---------------------------------------------------------------- predicates over paragraphs
-
-
 @pytest.mark.parametrize(
     ("predicate", "text", "expected"),
     [

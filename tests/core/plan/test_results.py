@@ -72,9 +72,6 @@ def test_files_under_path_lines_may_only_be_shown(shown: str, quoting: bool, ref
     assert codes == (["response.unreadable_edit"] if refused else [])
 
 
-# -------------------------------- new text that is escaped although its quote is not
-
-
 BASE = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
 ONE = "    return 1\n"
 LOST = ReplaceText(ONE, '    x = \\"one\\"\\n    return x\\n')
@@ -116,9 +113,6 @@ def test_all_are_unescaped_if_no_single_one_makes_the_file_parse() -> None:
     other = ReplaceText("    return 2\n", '    y = \\"two\\"\\n    return y\\n')
     result = MADE.replace("    return 2\n", '    y = "two"\n    return y\n')
     assert unescaped(LOST, other) == result
-
-
-# ---------------------------------------------------------------- whole files, written or deleted
 
 
 TEN = "".join(f"{i}\n" for i in range(10))

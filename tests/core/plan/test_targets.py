@@ -27,7 +27,8 @@ DENYING = replace(RULES, denied=lambda path: "by test" if path.endswith(".env") 
     ("path", "op", "code"),
     [
         ("a/../../x", Create("x\n"), "path.outside"), ("a//b", Create("x\n"), "path.invalid"),
-        ("", EDIT, "path.invalid"), ("COM1", Create("x\n"), "path.invalid"),
+        ("", EDIT, "path.invalid"), ("/etc/passwd", EDIT, "path.outside"),
+        ("COM1", Create("x\n"), "path.invalid"),
         ("x.txt", Rename("b.env"), "path.denied"), ("nowhere.py", DeleteFile(), "path.not_found"),
         ("link", Create("x\n"), "path.not_a_file"), ("vendor", DeleteFile(), "path.not_a_file"),
         ("vendor/x", Create("x\n"), "path.not_a_file"), ("README/x", EDIT, "path.not_a_file"),

@@ -16,8 +16,6 @@ from patchq.core.text.unified import unified
 from patchq.gate.report.document import size
 from tests.helpers.gitrepo import git
 
-# ---------------------------------------------------------------- line_diff
-
 
 def common_lines(a: list[bytes], b: list[bytes]) -> int:
     """How many lines the blocks leave as common; fails if what they leave is not equal."""
@@ -61,9 +59,6 @@ def test_unique_lines_hold_a_diff_together_that_is_too_large_to_be_exact() -> No
     a = [line for i, part in enumerate(noise) for line in (b"section %d" % i, *part)]
     b = [line for i, part in enumerate(noise[::-1]) for line in (b"section %d" % i, *part)]
     assert common_lines(a, b) >= len(noise)
-
-
-# ---------------------------------------------------------------- unified
 
 
 def applied(directory: Path, changes: list[FileChange]) -> dict[str, bytes]:

@@ -67,9 +67,6 @@ def test_a_text_without_a_place_for_it(text: str) -> None:
         jsonish.put(text, KEYS, 1)
 
 
-# ---------------------------------------------------------------- yaml keeps what was written
-
-
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [

@@ -18,7 +18,6 @@ FILES: dict[str, bytes | str] = {
     "tool.sh": "#!/bin/sh\ntrue\n",
     "x.bin": b"\0one",
     "mixed.txt": "one\r\ntwo\nthree\r\n",
-    "none.txt": "one\ntwo",
     "shown.md": "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n",
 }
 
@@ -50,7 +49,6 @@ CHANGES: dict[str, dict[str, bytes | str]] = {
     "a new binary file": {"new.bin": bytes(range(256))},
     "not UTF-8": {"a.txt": b"caf\xe9\n"},
     "mixed line ends": {"mixed.txt": "one\r\nTWO\nthree\r\n"},
-    "a last line without its end": {"none.txt": "one\ntwo\nthree"},
     "edits shown in a file": {"shown.md": "<<<<<<< SEARCH\na\n=======\nc\n>>>>>>> REPLACE\n"},
 }
 
