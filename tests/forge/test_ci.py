@@ -107,3 +107,16 @@ def test_without_a_token_nothing_is_refused(
     scene.fake.ci = lambda commit: [("build", "success")]
     patchq("run", cwd=scene.clone)
     assert scene.report("one")["state"] == "proposed"
+
+
+def test_a_train_is_checked_once(scene: Scene, configure: Configure) -> None:
+    configure("checks: [build]")
+    branch, scene.fake.ci = "patchq-train/main", lambda commit: [("build", "success")]
+    scene.propose_all({f"p{n}": (f"a{20 * n} = {20 * n}", f"a{20 * n} = 0") for n in (1, 2, 3)})
+    scene.fake.look()
+    before = scene.fake.moved[branch]
+    patchq("accept", "p1", "p2", "p3", cwd=scene.clone)
+    scene.fake.look()
+    assert (before, scene.fake.moved[branch]) == (3, 4)
+    assert scene.there(f"{branch}^{{tree}}") == scene.there("main^{tree}")
+    assert len(scene.report("p3")["hooks"][-1]["with"]) == 2

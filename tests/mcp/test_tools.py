@@ -125,6 +125,7 @@ def test_edits_are_read_as_meant(
 GOOD = edit("a.txt", "two\n", "2\n")
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("submit", {}, "expected one of `response` and `edits`"),
+    ("submit", {"response": "x", "edits": [GOOD]}, "expected one of"),
     ("submit", {"edit": [GOOD]}, "did you mean `edits`?"),
     ("submit", {"edits": [{**GOOD, "file": "b"}]}, "no argument `edits.0.file`"),
     ("submit", {"edits": [{"path": "a.txt"}]}, "expected `new`, `delete` or `rename_to`"),

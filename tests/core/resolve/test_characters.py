@@ -20,6 +20,7 @@ API = "contains('API')"
     [
         # counts
         ("a b c\n", ReplaceText("b", "B"), "a B c\n"),  # a part of a line
+        ("x x\n", ReplaceText("x", "y"), "match.ambiguous"),  # two places
         ("aaa\n", ReplaceText("aa", "b"), "match.ambiguous"),  # places that overlap
         ("x x\n", ReplaceText("x", "y", 2, stated=True), "y y\n"),  # as many as stated
         ("x x x\n", ReplaceText("x", "y", 2, stated=True), "match.count"),  # more than stated
@@ -58,6 +59,8 @@ API = "contains('API')"
         ("    a\n\n", ReplaceText("a\n\n", "\n"), "    \n"),
         ("    a\n        a\n", ReplaceText("      a\n", "      b\n"), "    a\n        b\n"),
         ("    a\nb\n", ReplaceText("a\nb", "c\nd\nb"), "    c\nd\nb\n"),
+        ("\ta\n", ReplaceText("a", "b\n        c"), "match.none"),  # another kind of indentation
+        ("    a\n", ReplaceText("  a\n", "  b\n  a\n"), "match.none"),  # inside the indentation
         ("a\nb\nc\n", ReplaceText("a\\nb\\n", ""), "c\n"),  # escaped and gone
         ("a\nb\nc\n", ReplaceText("a\\nb", ""), "\nc\n"),
         ("a\nb\nc\n", ReplaceText("a\\nb\\n", "d\\n"), "d\nc\n"),  # escaped

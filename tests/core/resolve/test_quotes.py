@@ -21,9 +21,11 @@ from tests.helpers.trees import RULES, edits, planned, written
     ("name", "before", "old", "new", "after"),
     [
         ("exact", "a\nb\nc\n", "b\n", "B\n", "a\nB\nc\n"),
+        ("exact", "a\r\nb\r\n", "b\r\n", "B\r\n", "a\r\nB\r\n"),
         ("line_endings", "a\r\nb\r\n", "b\n", "B\n", "a\r\nB\r\n"),
         ("line_endings", "a\nb\n", "b\r\n", "B\r\n", "a\nB\n"),
         ("trailing_whitespace", "a \nb\t\nc\n", "a\nb\n", "a\nB\n", "a \nB\nc\n"),
+        ("trailing_whitespace", "a\nb\nc\n", "a  \nb \n", "a  \nB\n", "a\nB\nc\n"),
         ("indentation", "if x:\n    a\n    b\n", "a\nb\n", "a\nB\n", "if x:\n    a\n    B\n"),
         ("indentation", "  a\n\n  b\n", "    a\n\n    b\n", "    a\n\n    B\n", "  a\n\n  B\n"),
         ("indentation", "\ta\n\t\tb\n", "a\n\tb\n", "a\n\tB\n\tC\n", "\ta\n\t\tB\n\t\tC\n"),
@@ -37,6 +39,8 @@ from tests.helpers.trees import RULES, edits, planned, written
         ("line_numbers", "a\n  b\n", "1→a\n2→  b\n", "a\n  B\n", "a\n  B\n"),
         ("line_numbers", "a\n  b\n", " 9|a\n10|  b\n", " 9|a\n10|  B\n", "a\n  B\n"),
         ("line_numbers", " a\nb\n", "1 |  a\n2 | b\n", "a\nc\n", "a\nc\n"),
+        ("line_numbers", "a\nb\n", "\n1 | a\n2 | b\n\n", "\n1 | a\n2 | B\n\n", "a\nB\n"),
+        ("exact", "\ufeffa\nb\n", "\ufeffa\nb\n", "\ufeffA\nb\n", "\ufeffA\nb\n"),
         ("trailing_whitespace", "\ufeffa\nb\n", "\ufeffa \nb\n", "\ufeffa \nB\n", "\ufeffa\nB\n"),
         ("exact", "\ufeffa\nb\n", "a\nb\n", "\ufeffA\nb\n", "\ufeffA\nb\n"),
         ("unescaped", 'say("a")\n', 'say(\\"a\\")\n', 'say(\\"b\\")\n', 'say("b")\n'),
@@ -69,6 +73,7 @@ def test_rung(name: str, before: str, old: str, new: str, after: str) -> None:
         ("a\nx\nb\n", "a\n....\nb\n", "c\n....\nb\n"),
         ("a\nx\nb\n", "a\n...\nb\n", "\n...\n\n"), ("a\nb\nc\n", "a\n...\nc\n", "d\n"),
         ("a\nb\nc\n", "c\n...\na\n", "C\n...\na\n"), ("say('a')\n", "say(‘a’)\n", "say(‘b’)\n"),
+        ("abc\n", "b\n", "c\n"), ("a\n", "A\n", "b\n"),
     ],
     ids=[
         "blanks inside a line", "tabs are not blanks", "the shift is not uniform",
@@ -78,7 +83,7 @@ def test_rung(name: str, before: str, old: str, new: str, after: str) -> None:
         "numbers on the old lines, and the new ones shifted", "the byte order mark goes",
         "escaped at another level", "dots at the end", "four dots", "dots alone",
         "dots in one half", "segments out of order",
-        "curly quotes in a new line too",
+        "curly quotes in a new line too", "part of a line", "case",
     ],
 )  # fmt: skip
 def test_uncertain_is_refused(before: str, old: str, new: str) -> None:
@@ -133,6 +138,7 @@ def test_halves_that_a_rung_cannot_tell_apart_are_refused() -> None:
         (b"a \nb\nc\n", "a\nb\nc\n", "b\na\nc\n", b"b\na \nc\n"),  # a moved line
         (b"a \nb\nc\n", "a\nb\nc\n", "a\nb\na\n", b"a \nb\na \n"),  # a line that comes twice
         (b"x \ny\nz\nx\t\n", "x\ny\nz\nx\n", "x\nx\ny\nz\n", b"x \nx\t\ny\nz\n"),
+        (b"a\nb\n\nc\n", "a\nb\n \nc\n", " \na\nb\nc\n", b"\na\nb\nc\n"),  # a moved blank line
         (b"  a\n   \n  b\n", "a\n\nb\n", "a\n\n\nb\n", b"  a\n   \n\n  b\n"),
         (b"a\r\nb\nc\r\n", "a\nb\nc\n", "b\na\nx\nc\n", b"b\na\r\nx\r\nc\r\n"),
         (b"a\nb\r\nc\n", "b\n", "x\ny\n", b"a\nx\ny\nc\n"),  # new lines take the most frequent end
@@ -144,6 +150,8 @@ def test_halves_that_a_rung_cannot_tell_apart_are_refused() -> None:
         (b"a\nb", "b\n", "", b"a"),  # last line deleted
         (b"a\r\nb", "b\n", "", b"a"),  # the same with CRLF
         (b"a\nb", "a\nb\n", "b\na\n", b"b\na"),  # last line moved up
+        (b"a\nb", "a\n", "", b"b"),  # first line deleted
+        (b"a", "a\n", "", b""),  # only line deleted
         (b"a\nb\r", "a\n", "A\n", b"A\nb\r"),  # a last lone CR
         (b"a\n\nb", "b\n", "", b"a\n"),  # a blank line is last
         ("é\nb\n".encode(), "é\nb\n", "é\nü\n", "é\nü\n".encode()),  # beyond ASCII

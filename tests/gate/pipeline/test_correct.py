@@ -51,6 +51,17 @@ def test_corrected_edit_lands_and_says_so(repo: Path) -> None:
 SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
 
 
+def test_unescaping_by_program_says_so(repo: Path) -> None:
+    old, new = "sum(items)\\n    return value", "sum(items)\\n    return 2 * value"
+    call = {"path": "a.py", "old_str": old, "new_str": new}
+    told = apply(repo, json.dumps({"name": "edit_file", "arguments": call}))
+    assert told["corrections"] == [
+        {"edit": "1", "what": w, "by": "program"} for w in ("old", "new")
+    ]
+    body = git("log", "-1", "--format=%b", "patchq/response", cwd=repo)
+    assert "The old text of edit 1 was corrected by the program." in body
+
+
 def test_no_secret_is_sent(repo: Path) -> None:
     with serving(RIGHT) as server:
         configure(repo, server)
