@@ -21,16 +21,8 @@ from patchq.gate.api.rows import ChangeRow, seconds
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, TimeIsUp, UsageError
 from patchq.gate.report.schema import CommentEntry, Report
-from patchq.gate.review.accept import Accept
-from patchq.gate.review.decide import Decided, Discard
-from patchq.gate.review.errands import (
-    MAX_REVIEW,
-    Errand,
-    SendBack,
-    TakeBack,
-    read_comments,
-)
-from patchq.gate.review.revert import Revert
+from patchq.gate.review.decide import Decided
+from patchq.gate.review.errands import MAX_REVIEW, read_comments
 
 # ---------------------------------------------------------------- several
 
@@ -102,14 +94,6 @@ def decide_each(args: Namespace, ids: list[str], one: Callable[[str], int]) -> i
     return worst
 
 
-def _carry_out_each(
-    args: Namespace, gate: Gate, ids: list[str], errand: Callable[[str], Errand]
-) -> int:
-    return decide_each(
-        args, ids, lambda id: print_decision(args, gate.decide(errand(id)), len(ids))
-    )
-
-
 def only_one(args: Namespace, *flags: str) -> None:
     """Raise `UsageError` for edit flags if several changes may be meant."""
     given = [flag for flag in flags if getattr(args, flag)]
@@ -178,21 +162,21 @@ def accept(args: Namespace) -> int:
     gate = output.gate(args)
     ids = chosen(args, gate)
     if args.undo:
-        return _carry_out_each(args, gate, ids, TakeBack)
+        return decide_each(args, ids, lambda id: print_decision(args, gate.undo(id), len(ids)))
     leaves = args.no_wait or args.timeout is not None
     trains = {train[-1]: train for train in gate.by_target(ids)}
 
     def land(last: str) -> int:
         progress = Progress(args)
-        errand = Accept(
-            tuple(trains[last]),
+        decided = gate.accept(
+            trains[last],
             args.only,
-            args.without or frozenset(),
+            args.without or (),
             stack=args.stack,
             fail_fast=args.fail_fast,
             wait=not leaves,
+            watch=progress.say,
         )
-        decided = gate.decide(errand, progress.say)
         every = (*decided.others, decided)
         code = max(print_decision(args, one, max(len(ids), len(every))) for one in every)
         if waiting := [id for id in trains[last] if id not in {one.report.id for one in every}]:
@@ -292,7 +276,9 @@ def _beside(decided: Decided) -> Iterator[str]:
 
 def discard(args: Namespace) -> int:
     gate = output.gate(args)
-    return _carry_out_each(args, gate, chosen(args, gate), lambda id: Discard(id, args.message))
+    ids = chosen(args, gate)
+    why = args.message
+    return decide_each(args, ids, lambda id: print_decision(args, gate.discard(id, why), len(ids)))
 
 
 # ---------------------------------------------------------------- retry
@@ -316,7 +302,7 @@ def retry(args: Namespace) -> int:
 def revert(args: Namespace) -> int:
     verdicts = output.Verdicts(args)
     gate = output.gate(args)
-    decided = gate.decide(Revert(gate.identify(args.id)))
+    decided = gate.revert(args.id)
     for verdict in decided.verdicts:
         verdicts(verdict)
     if decided.problems or decided.report.state == "reverted":
@@ -337,7 +323,7 @@ def send_back(args: Namespace) -> int:
 
     def send(id: str) -> int:
         there = sync.comments(gate, id) if sync else ()
-        report = gate.decide(SendBack(id, (*comments, *there))).report
+        report = gate.send_back(id, (*comments, *there)).report
         count = len(report.review.comments) if report.review else 0
         to = f"  to {report.agent}" if report.agent else ""
         text = f"sent back  {id}{to}  {words.count(count, 'comment')}"

@@ -256,8 +256,6 @@ class Tools:
         self, id: ChangeId, token: Annotated[Word, Field(description="what `submit` returned")]
     ) -> Verdict:
         """Take back a change that you submitted and that waits or is held."""
-        from patchq.gate.review.decide import Discard  # the other tools decide nothing
-
         with self.door.gate(writes=True) as gate:
             report = gate.context(writes=True).queue.load(id)
             right = token_of(gate, report.source.sha256) if report else ""
@@ -265,7 +263,7 @@ class Tools:
                 raise UsageError(
                     f"the token is not that of a change {id}", "give the one that `submit` returned"
                 )
-            report = gate.decide(Discard(id)).report
+            report = gate.discard(id).report
         return self._answer(report)
 
     def _answer(

@@ -15,14 +15,8 @@ from patchq.core.model.values import Problem
 from patchq.gate.api import Gate
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.report.schema import CommentEntry
-from patchq.gate.review.accept import Accept
-from patchq.gate.review.decide import Decided, Discard
-from patchq.gate.review.errands import (
-    Discuss,
-    SendBack,
-    TakeBack,
-    read_comments,
-)
+from patchq.gate.review.decide import Decided
+from patchq.gate.review.errands import read_comments
 
 Form = ImmutableMultiDict[str, str]
 _OF_COMMENTS = ("path", "side", "from", "line", "words")
@@ -64,7 +58,7 @@ def problem(error: Fault, about: str = "") -> Problem:
 def _accept(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
     only = _edits(form) if "only" in form else None
     # The commit that was looked at has those of its stack for its history.
-    return gate.decide(Accept(tuple(seen), only, stack="stack" in form, seen={**seen}))
+    return gate.accept(seen, only, stack="stack" in form, seen=seen)
 
 
 def _choose(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
@@ -74,7 +68,7 @@ def _choose(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
 
 def _discard(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
     ((id, commit),) = seen.items()
-    return gate.decide(Discard(id, form.get("why") or None, commit))
+    return gate.discard(id, form.get("why") or None, commit)
 
 
 def _send_back(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
@@ -86,7 +80,7 @@ def _send_back(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
     try:
         comments = [place.comment(words) for place, words in placed]
         every = (*read_comments(general.encode()), *comments)
-        return gate.decide(SendBack(id, every, seen=commit))
+        return gate.send_back(id, every, commit)
     except Fault:
         for place, words in [(WHOLE, general), *placed]:
             keep_draft(gate, id, place, words)
@@ -96,7 +90,7 @@ def _send_back(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
 def _discuss(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
     (id,) = seen
     comment, resolves = form.get("comment", ""), "resolves" in form
-    decided = gate.decide(Discuss(id, comment, form.get("reply", ""), resolves=resolves))
+    decided = gate.discuss(id, comment, form.get("reply", ""), resolves=resolves)
     keep_draft(gate, id, DraftPlace(thread=comment), "")
     return decided
 
@@ -104,7 +98,7 @@ def _discuss(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
 def _take_back(gate: Gate, seen: Mapping[str, str], form: Form) -> Decided:
     (id,) = seen
     before = gate.report(id).review
-    decided = gate.decide(TakeBack(id))
+    decided = gate.undo(id)
     review = decided.report.review
     left = {one.id for one in review.comments} if review else set()
     drafts: dict[DraftPlace, list[str]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.api.deciding import Ask
     from patchq.gate.api.status import Status
     from patchq.gate.land.worker import Tell
-    from patchq.gate.report.schema import Report
+    from patchq.gate.report.schema import CommentEntry, Report
     from patchq.gate.review.accept import Watch
     from patchq.gate.review.decide import Decided
     from patchq.gate.review.errands import Errand
@@ -334,21 +334,71 @@ class Gate(OpenedQueue):
         """Return the id that a name means: an id, a branch, a commit or a unique beginning."""
         return rows.identify(self.context(), name)
 
-    def decide(self, errand: Errand, watch: Watch | None = None) -> Decided:
-        """Carry out a person's decision; `watch` sees each run of a train's hooks.
+    def accept(
+        self,
+        ids: Iterable[str],
+        only: Iterable[str] | None = None,
+        without: Iterable[str] = (),
+        *,
+        stack: bool = False,
+        seen: Mapping[str, str] = {},
+        fail_fast: bool = False,
+        wait: bool | None = None,
+        watch: Watch | None = None,
+    ) -> Decided:
+        """Accept proposals of one target, or some edits of one, and land their train.
 
-        What an `Accept` does not wait for lands in another process.
+        One that is not at its commit in `seen` stays.  Without `wait` they land in another process,
+        by default where a hook is a process.  `watch` sees each run of the hooks.
         """
         from patchq.gate.api import deciding
         from patchq.gate.review.accept import Accept
 
         session = self.session(targeted=False)
-        decided, config = deciding.decide(session, errand, watch), session.config
-        ones = (decided, *decided.others) if isinstance(errand, Accept) else ()
-        boarded = any(one.report.boarded for one in ones)
-        if boarded and not (config.has_cluster or config.merges_there):
+        wait = not session.hooks.parallel if wait is None else wait
+        chosen = None if only is None else frozenset(only)
+        errand = Accept(tuple(ids), chosen, frozenset(without), stack, {**seen}, fail_fast, wait)
+        decided = deciding.decide(session, errand, watch)
+        if not (wait or session.config.has_cluster or session.config.merges_there):
             deciding.start_train(self.options)
         return decided
+
+    def discard(self, id: str, why: str | None = None, seen: str | None = None) -> Decided:
+        """Take a change away that waits or is held."""
+        from patchq.gate.review.decide import Discard
+
+        return self._decide(Discard(id, why, seen))
+
+    def send_back(
+        self, id: str, comments: Iterable[CommentEntry], seen: str | None = None
+    ) -> Decided:
+        """Ask the agent of a proposal for changes."""
+        from patchq.gate.review.errands import SendBack
+
+        return self._decide(SendBack(id, tuple(comments), seen=seen))
+
+    def discuss(self, id: str, comment: str, text: str = "", *, resolves: bool = False) -> Decided:
+        """Resolve the thread of a comment, or reply to it."""
+        from patchq.gate.review.errands import Discuss
+
+        return self._decide(Discuss(id, comment, text, resolves=resolves))
+
+    def undo(self, id: str) -> Decided:
+        """Take the last decision on a change back: an acceptance, a request, a discard."""
+        from patchq.gate.review.errands import TakeBack
+
+        return self._decide(TakeBack(id))
+
+    def revert(self, id: str) -> Decided:
+        """Take back a change that landed, by a change of its own."""
+        from patchq.gate.review.revert import Revert
+
+        return self._decide(Revert(self.identify(id)))
+
+    def _decide(self, errand: Errand) -> Decided:
+        from patchq.gate.api import deciding
+
+        return deciding.decide(self.session(targeted=False), errand)
 
     def outcome(self, id: str) -> Decided | None:
         """Return what a train made of an accepted proposal; None as long as it waits."""

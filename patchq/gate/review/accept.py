@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import EditOutcome, HookRun, Problem
-from patchq.gate.errors import Fault
+from patchq.gate.errors import Declined, Fault
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.land import landing, presubmit, reports, running
@@ -77,7 +77,7 @@ class Accept(Struct, frozen=True, omit_defaults=True, tag_field="verb", tag="acc
     stack: bool = False
     seen: dict[str, str] = {}
     fail_fast: bool = False
-    wait: bool | None = None
+    wait: bool = True
     by: str = ""
 
     @property
@@ -101,8 +101,7 @@ class Accept(Struct, frozen=True, omit_defaults=True, tag_field="verb", tag="acc
             return Decided(last, (Problem("review.changes", message),))
         order = list(dict.fromkeys((*reversed(below.ids), *lower_first(session, self.ids))))
         boards, done = self._board(session, order)
-        waits = not session.hooks.parallel if self.wait is None else self.wait
-        waits = waits or session.serves  # in a cluster the command outlives its worker
+        waits = self.wait or session.serves  # in a cluster the command outlives its worker
         if session.config.merges_there or not waits:
             done |= {
                 id: Decided(session.queue.load(id) or one.report) for id, one in boards.items()
@@ -287,6 +286,8 @@ class Train:
             whole = not chain or self.clear(chain, alone)
             size = self.landed - before
             window = min(most, max(window, 2 * size) if whole else 2 * (size + 1))
+            if self.lost:  # a hook of the remote may have refused the push for one of several
+                window = 1
             waiting = self._waiting()
 
     def _waiting(self) -> list[CommittedReport]:
@@ -313,7 +314,13 @@ class Train:
             if not group[0].lands:
                 self._leave_out(members[0].report, refusal_of(members[0]))
                 return False
-            if not self.land(members):
+            try:
+                landed = self.land(members)
+            except Declined as fault:
+                refused = members[0].decision.declined(fault)
+                self._leave_out(members[0].report, tuple(refused.errors))
+                return False
+            if not landed:
                 self.lost += 1
                 if self.lost == TRIES:
                     self._give_up(chain)

@@ -162,6 +162,29 @@ def test_config_check_names_what_cannot_be(gate: Path, line: str, wrong: str) ->
     assert wrong in patchq("config", "check", cwd=gate, code=2).err
 
 
+def test_an_accepted_change_that_the_remote_refuses_is_named_and_left_out(gate: Path) -> None:
+    configure(gate, "review")
+    work(gate, x=X, y=Y)
+    hook = hub(gate) / "hooks/pre-receive"
+    hook.write_text(
+        "#!/bin/sh\n"
+        "while read old new ref; do\n"
+        '  [ "$ref" = refs/heads/main ] || continue\n'
+        '  git diff --name-only "$old" "$new" | grep -q a.txt || continue\n'
+        "  echo no way\n"
+        "  exit 1\n"
+        "done\n"
+    )
+    hook.chmod(0o755)
+    told = patchq("accept", "x", "y", cwd=gate, code=1)
+    assert "hook.refused" in told.out + told.err
+    assert "no way" in told.out + told.err
+    assert states(gate, "x", "y") == ["proposed", "accepted"]
+    hook.unlink()
+    patchq("accept", "x", cwd=gate)
+    assert states(gate, "x") == ["accepted"]
+
+
 def test_a_daemon_goes_on_by_itself_after_a_push_in_doubt(gate: Path) -> None:
     gone, log = hub(gate).with_name("gone.git"), gate.with_name("log")
     hook = hub(gate) / "hooks/pre-receive"

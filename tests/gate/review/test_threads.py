@@ -12,7 +12,6 @@ from patchq.gate.git import records
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
 from patchq.gate.review import errands
-from patchq.gate.review.accept import Accept
 from patchq.gate.review.decide import Discard
 from patchq.gate.review.errands import Discuss, TakeBack
 from tests.gate.review.test_send_back import Desk, change, desk
@@ -121,7 +120,6 @@ def test_only_what_accepts_starts_a_train(desk: Desk, monkeypatch: pytest.Monkey
     desk.feed(x=change(10))
     desk.ask("x", "say why\n")
     with closing(Gate.open(desk.repo)) as gate:
-        assert gate.decide(Accept(("x",), wait=False)).report.boarded
-        talked = gate.decide(Discuss("x", "c1", "", "Ann", resolves=True))
-    assert talked.report.boarded
+        assert gate.accept(["x"], wait=False).report.boarded
+        assert gate.discuss("x", "c1", resolves=True).report.boarded
     assert len(started) == 1

@@ -339,7 +339,7 @@ class RemoteBranches(Branches):
     ) -> Fault | None:
         """Return the fault of the moves that were not made; None: decide again."""
         if answer.kind == "declined":
-            alone = sum(len(chain.commits) or 1 for chain in chains) == 1
+            alone = sum(len(chain.commits) for chain in chains) <= 1
             return Declined(answer.words) if alone else None
         if certain:
             return None
