@@ -139,6 +139,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("status", {"agent": ""}, "not empty"),
     ("check", {"response": "x", "message": "m"}, "no argument `message`"),
     ("report", {"id": "nobody"}, "there is no"),
+    ("wait", {"id": "nobody", "wait_seconds": 0}, "there is no"),
     ("status", {"limit": 0}, "`limit`"),
     ("how_to_answer", {"files": ["../a"]}, "path.outside"),
     ("withdraw", {"id": "nobody", "token": "x"}, "nobody"),
