@@ -32,12 +32,10 @@ from patchq.gate.report.schema import (
 )
 from patchq.gate.review import from_git
 from patchq.gate.review.pull_requests import ShownRequest
-from patchq.gate.review.risk import Risk, risk_of
+from patchq.gate.review.risk import Risk, own_checks, risk_of
 from patchq.gate.review.rows import compare
 
 Block = Literal["for_you", "accepted", "for_agents", "held", "with_git"]
-# The checks that `patchq init` configures by itself.
-_BUILT_IN = ("gate", "secrets", "protected-paths", "size-limits")
 WAITING = records.WAITING  # refs below, one for each proposal
 _LEAST = 4  # characters of an id or a commit that may stand for the whole
 _PIECE = 1000
@@ -83,7 +81,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     @property
     def checks(self) -> list[HookRun]:
         """The runs of the project's own checks, not of those that come with patchq."""
-        return [run for run in self.report.hooks if run.id not in _BUILT_IN]
+        return own_checks(self.report)
 
     @property
     def renames(self) -> dict[str, str]:

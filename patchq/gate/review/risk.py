@@ -14,7 +14,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from patchq.core.model.values import EditOutcome
+from patchq.core.model.values import EditOutcome, HookRun
 from patchq.core.text.quote import visible
 from patchq.gate.errors import Fault
 from patchq.gate.pipeline.context import RepoContext
@@ -186,6 +186,15 @@ def _age(behind: int) -> Iterator[Reason]:
         yield Reason("age", level, f"its target has {behind} commits that its base has not")
 
 
+# The checks that `patchq init` configures by itself.
+_BUILT_IN = ("gate", "secrets", "protected-paths", "size-limits")
+
+
+def own_checks(report: Report) -> list[HookRun]:
+    """Return the runs of the project's own checks, not of those that come with patchq."""
+    return [run for run in report.hooks if run.id not in _BUILT_IN]
+
+
 def earlier(report: Report, landings: int) -> str:
     """Return where checks passed that were made before the target moved."""
     ago = "1 landing ago" if landings == 1 else f"{landings} landings ago"
@@ -193,7 +202,7 @@ def earlier(report: Report, landings: int) -> str:
 
 
 def _checks(report: Report, landings: int) -> Iterator[Reason]:
-    passed = [hook.id for hook in report.hooks if hook.exit == 0]
+    passed = [hook.id for hook in own_checks(report) if hook.exit == 0]
     failed = [h.id for h in report.hooks if h.exit != 0 and h.stage.startswith("pre-")]
     if failed:
         yield Reason("checks", "high", f"the check {_some(failed)} did not pass")

@@ -58,6 +58,7 @@ def collision(*batches: str) -> tuple[Problem, ...]:
 TABLE: list[tuple[Mapping[str, Any], int | None, str, list[str]]] = [
     ({}, None, "low", ["passed: tests"]),
     ({"hooks": ()}, 0, "low", ["no check has run"]),
+    ({"hooks": (replace(PASSED, id="gate"),)}, None, "low", ["no check has run"]),
     ({"hooks": (replace(PASSED, exit=1),)}, None, "high", ["the check tests did not pass"]),
     ({"hooks": (replace(PASSED, exit=1, stage="post-commit"),)}, None, "low", ["no check has run"]),
     ({"problems": (warning("path.review", "ci.yml"), warning("path.review", "Makefile"))}, None,
