@@ -191,7 +191,7 @@ _BUILT_IN = ("gate", "secrets", "protected-paths", "size-limits")
 
 
 def own_checks(report: Report) -> list[HookRun]:
-    """Return the runs of the project's own checks, not of those that come with patchq."""
+    """Return the runs of the project's own checks, without patchq's."""
     return [run for run in report.hooks if run.id not in _BUILT_IN]
 
 
