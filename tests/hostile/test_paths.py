@@ -48,9 +48,6 @@ TEXT = "one\n"
 Entry = tuple[str, str]
 
 
-# ---------------------------------------------------------------- git's own verdict
-
-
 def refused_by_git(repo: Path, paths: Collection[str], modes: Sequence[str] = MODES) -> set[Entry]:
     """The modes and paths that git does not take into its index, however it is configured."""
     refused: set[Entry] = set()
@@ -117,9 +114,6 @@ def test_t01_t02_t03_t04_patchq_takes_no_path_that_git_refuses(tmp_path: Path) -
         for path in links
         if not in_memory(path, "create") and not policy.review(path, existed=True)
     ] == []
-
-
-# ---------------------------------------------------------------- through the whole pipeline
 
 
 @pytest.fixture

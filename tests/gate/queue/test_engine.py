@@ -92,9 +92,6 @@ def test_an_entry_that_cannot_be_moved_keeps_none_from_its_turn(
     assert [claim.source.name for claim in queue.claim(1)] == ["b.md"]
 
 
-# ------------------------------------------------------------------ complete, or not
-
-
 def test_f15_names_of_an_inbox_that_goes_away_are_passed_over(
     root: Path, queue: StoreQueue
 ) -> None:
@@ -167,9 +164,6 @@ def test_f02_a_writer_that_goes_on_after_the_claim_changes_nothing(
     assert (root / "done/x.md").read_bytes() == b"text"
 
 
-# ------------------------------------------------------------------ what is not a response
-
-
 def test_what_is_no_response_is_refused_unread_and_kept(root: Path) -> None:
     place = root / "inbox/x.md"
     place.mkdir()
@@ -235,9 +229,6 @@ def test_a_file_of_others_that_cannot_be_read_is_refused(tmp_path: Path) -> None
     assert (root / "rejected/x.md").read_bytes() == b"text"
 
 
-# ------------------------------------------------------------------ the directories themselves
-
-
 def test_a_link_in_the_place_of_a_report_is_replaced_not_followed(
     root: Path, queue: StoreQueue
 ) -> None:
@@ -292,9 +283,6 @@ def test_a_full_disk_is_a_fault_and_loses_nothing(root: Path, queue: StoreQueue)
         signal.signal(signal.SIGXFSZ, handler)
     assert "disk I/O error" in caught.value.message
     assert sorted(claim.data for claim in queue.recover() + queue.claim(9)) == texts
-
-
-# ------------------------------------------------------------------ locks
 
 
 def test_the_lock_names_its_owner_and_ends_with_it(root: Path) -> None:

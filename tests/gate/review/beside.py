@@ -32,8 +32,6 @@ def tree(repo: Path, of: str) -> str:
     return git("rev-parse", f"{of}^{{tree}}", cwd=repo)
 
 
-# ---------------------------------------------------------------- proposals
-
 NUMBERED = [f"line {number}\n" for number in range(1, 21)]
 TEXT = "".join(NUMBERED)
 

@@ -89,8 +89,6 @@ def test_links_land_as_they_were_committed(repo: Path, work: Path, change: str) 
     assert git("status", "--porcelain", cwd=repo) == ""
 
 
-# ---------------------------------------------------------------- where they may lead
-
 LEADING = {
     "absolute": ("new", "/etc/passwd", "path.outside"),
     "out": ("new", "../x", "path.outside"),
@@ -148,8 +146,6 @@ def test_a_person_looks_at_a_link(repo: Path, work: Path, path: str, to: str) ->
     assert os.readlink(repo / path) == to
 
 
-# ---------------------------------------------------------------- nothing goes through a link
-
 THROUGH = {
     "a new file": "folder/new.txt\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n",
     "an edit": "folder/c.txt\n<<<<<<< SEARCH\nc\n=======\nx\n>>>>>>> REPLACE\n",
@@ -164,9 +160,6 @@ def test_no_response_writes_through_a_link(repo: Path, text: str) -> None:
     told = report(repo / ".patchq", "x")
     assert {problem["code"] for problem in told["problems"]} == {"path.not_a_file"}
     assert git("status", "--porcelain", cwd=repo) == ""
-
-
-# ---------------------------------------------------------------- what stands in the way
 
 
 CONFLICTS = {

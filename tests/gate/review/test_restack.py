@@ -55,9 +55,6 @@ def pending(repo: Path, id: str) -> list[tuple[Any, ...]]:
     return found
 
 
-# ---------------------------------------------------------------- who collides with whom
-
-
 def v4a(*lines: str) -> str:
     return "\n".join(["*** Begin Patch", *lines, "*** End Patch", ""])
 
@@ -117,9 +114,6 @@ def test_collision_goes_with_the_other_batch(repo: Path, how: str) -> None:
     assert [row[3] for row in pending(repo, "y")] == ["z"]
     assert told(repo, "x")["state"] in ("discarded", "superseded")
     sound(repo, "y")
-
-
-# ---------------------------------------------------------------- who follows
 
 
 def test_the_others_follow_an_accepted_one(repo: Path) -> None:
@@ -224,9 +218,6 @@ def test_edits_that_were_left_out_stay_out(repo: Path) -> None:
     sound(repo, "x-2")
     assert tip(repo, "patchq/x-2^") == commit
     assert [edit["state"] for edit in told(repo, "x-2")["edits"]] == ["applied", "skipped"]
-
-
-# ---------------------------------------------------------------- crashes between the steps
 
 
 @pytest.mark.parametrize("settle", ["run", "accept", "discard"])

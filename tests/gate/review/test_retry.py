@@ -82,8 +82,6 @@ def test_what_stands_is_not_tried_again(repo: Path) -> None:
     assert patchq("retry", "x", cwd=repo).out.startswith("applied    x-2 ")
 
 
-# ---------------------------------------------------------------- accept
-
 DEPENDENT = json.dumps(
     {
         "edits": [

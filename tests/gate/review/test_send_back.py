@@ -113,9 +113,6 @@ def places(report: Report) -> list[tuple[Any, ...]]:
     return [tuple(getattr(one, key) for key in keys) for one in report.review.comments]
 
 
-# ---------------------------------------------------------------- there and back
-
-
 def commented(note: Note) -> str:
     """Return the first comment in a note."""
     review = note.reviews()
@@ -257,9 +254,6 @@ def test_a_crash_before_the_note_is_put_right(desk: Desk, monkeypatch: pytest.Mo
     reports.reconcile(desk.session)
     (note,) = notes.each(desk.session)
     assert notes.agrees(note, desk.told("x"))
-
-
-# ---------------------------------------------------------------- bad input
 
 
 WRONG: list[tuple[str, list[str]]] = [

@@ -117,9 +117,6 @@ def test_the_reason_is_what_is_gone_below_not_another_warning(repo: Path) -> Non
     assert "b is not on top of it yet" in problem["message"]
 
 
-# ---------------------------------------------------------------- what does not stack
-
-
 def why_held(repo: Path, id: str) -> str:
     now = told(repo, id)
     assert now["state"] == "held", now["state"]
@@ -153,9 +150,6 @@ def test_who_depends_on_a_landed_one_waits_until_the_proposal_follows_it(repo: P
     stands(repo, "x", "b")
 
 
-# ---------------------------------------------------------------- what happens below
-
-
 def test_the_answer_to_a_lower_one_takes_its_place_below(two: Path) -> None:
     patchq("send-back", "a", "-m", "line 12, too", cwd=two)
     refused = patchq("accept", "--stack", "b", cwd=two, code=1)
@@ -183,9 +177,6 @@ def test_the_top_merged_by_hand_takes_those_below(two: Path, how: str) -> None:
     assert states(two, "a", "b") == ["accepted", "accepted"]
     assert git("for-each-ref", "refs/patchq/waiting", "refs/heads/patchq", cwd=two) == ""
     assert patchq("fsck", cwd=two).code == 0
-
-
-# ---------------------------------------------------------------- crashes between the steps
 
 
 def test_death_while_a_stack_is_accepted_is_put_right(two: Path) -> None:
