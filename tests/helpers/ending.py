@@ -10,8 +10,9 @@ from contextlib import contextmanager, suppress
 from select import select
 from threading import Timer
 from time import monotonic, sleep
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
+T = TypeVar("T")
 MOST_SECONDS = 120.0
 """For a command that is to end, or to say something."""
 
@@ -36,12 +37,13 @@ def _kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def until(holds: Callable[[], object]) -> None:
-    """Wait for what others do."""
+def until(holds: Callable[[], T]) -> T:
+    """Wait for what others do, and return it."""
     late = monotonic() + MOST_SECONDS
-    while not holds():
+    while not (found := holds()):
         assert monotonic() < late
         sleep(0.02)
+    return found
 
 
 def line_of(pipe: IO[str] | None) -> str:

@@ -17,13 +17,12 @@ from typing import Any
 import pytest
 
 from patchq.gate.errors import DiskFault, QueueLocked
-from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.inbox import Inbox
 from patchq.gate.queue.lock import activities, lock_owner
 from patchq.gate.queue.spool import Folder, create
 from tests.helpers.claims import finish
-from tests.helpers.ending import line_of, running
+from tests.helpers.ending import line_of, running, until
 
 LIMIT = 1000
 SETTLE = 0.15
@@ -49,14 +48,6 @@ def drop(root: Path, name: str, data: bytes = b"text") -> Path:
     path = root / "inbox" / name
     path.write_bytes(data)
     return path
-
-
-def wait_for(queue: StoreQueue) -> list[Claim]:
-    until = time.monotonic() + 60
-    while not (claims := queue.claim(9)):
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    return claims
 
 
 @pytest.mark.parametrize("name", [".hidden", "x.tmp"])
@@ -129,8 +120,7 @@ def test_a_writer_that_comes_while_we_look_does_not_kill_us(root: Path) -> None:
         "for _ in range(20_000): being_written(fd)\n"
     )
     with running([sys.executable, "-c", look, str(path)]) as child:
-        until = time.monotonic() + 120
-        while child.poll() is None and time.monotonic() < until:
+        while child.poll() is None:  # which is ended when it takes too long
             with contextlib.suppress(BlockingIOError):
                 os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
     assert child.returncode == 0
@@ -147,7 +137,7 @@ def test_where_leases_cannot_be_had_a_file_must_be_quiet(
         with path.open("ab") as file:
             file.write(b"x")
     assert 0 < (queue.inbox.unsettled() or 0) <= SETTLE
-    assert [claim.data for claim in wait_for(queue)] == [b"textxxxx"]
+    assert [claim.data for claim in until(lambda: queue.claim(9))] == [b"textxxxx"]
 
 
 def test_f02_a_writer_that_goes_on_after_the_claim_changes_nothing(
@@ -219,7 +209,7 @@ def test_a_file_of_others_that_cannot_be_read_is_refused(tmp_path: Path) -> None
     try:
         queue = StoreQueue(root, settle_seconds=SETTLE)
         assert queue.claim(1) == []
-        [claim] = wait_for(queue)
+        [claim] = until(lambda: queue.claim(9))
         assert claim.problem is not None
         assert claim.problem.code == "response.incomplete"
         finish(queue, claim, "x", "rejected")

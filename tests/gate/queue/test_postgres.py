@@ -16,12 +16,11 @@ import pytest
 
 from bench.cluster.server import running as database_server
 from patchq.gate.errors import DatabaseFault, LaneLost
-from patchq.gate.queue import Claim
 from patchq.gate.queue.bell import Bell
 from patchq.gate.queue.postgres.database import migrate
 from patchq.gate.queue.postgres.engine import PostgresQueue
 from tests.helpers.claims import finish, hold, report
-from tests.helpers.ending import line_of, running
+from tests.helpers.ending import line_of, running, until
 
 Open = Callable[..., PostgresQueue]
 OWNER = """
@@ -64,13 +63,6 @@ def again(database: str) -> Iterator[Open]:
     yield another
     for queue in opened:
         queue.close()
-
-
-def soon(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def test_a_lane_has_one_owner_and_lanes_spread(again: Open) -> None:
@@ -118,12 +110,12 @@ def test_a_wait_ends_when_something_comes_or_is_decided_or_rings(again: Open) ->
     feeder.submit(b"b 1", "x.md")
     [held] = other.claim(1)
     other.hold(held, report(held, other.reserve(held, "held"), "held"))
-    soon(lambda: not other.wait(0, STILL))
+    until(lambda: not other.wait(0, STILL))
     finish(worker, claim)
     assert other.wait(60, STILL), "what it holds may have waited for that"
     with closing(Bell()) as bell:
         threading.Timer(0.05, bell.ring).start()
-        soon(lambda: not worker.wait(60, bell))
+        until(lambda: not worker.wait(60, bell))
 
 
 @pytest.mark.parametrize("step", ["intend", "publish"])
@@ -175,15 +167,6 @@ def owner(database: str, times: int = 0, code: str = "") -> Iterator[subprocess.
         yield process
 
 
-def recovered(queue: PostgresQueue) -> list[Claim]:
-    """What it recovers once it can."""
-    until = time.monotonic() + 60
-    while not (claims := queue.recover()):
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    return claims
-
-
 @pytest.mark.parametrize(
     ("write", "decided"),
     [("queue.publish(claim, report)", True), ("queue.intend(claim, report)", False)],
@@ -196,7 +179,7 @@ def test_a_frozen_owner_that_wakes_writes_nothing(
     queue.submit(b"a 1", "x.md")
     with owner(database, 2, ZOMBIE + write) as process:
         os.kill(process.pid, signal.SIGSTOP)
-        [claim] = recovered(queue)
+        [claim] = until(queue.recover)
         if decided:
             finish(queue, claim)
         os.kill(process.pid, signal.SIGCONT)
@@ -214,11 +197,11 @@ def test_an_owner_that_beats_is_not_taken_over(again: Open, database: str) -> No
     queue = again(takeover_seconds=2)  # many of its beats, so that one may come late
     queue.submit(b"a 1", "x.md")
     with owner(database):
-        until = time.monotonic() + 2.5
-        while time.monotonic() < until:
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
             assert not queue.lanes.orphaned()
             assert queue.recover() == []
-    assert [claim.data for claim in recovered(queue)] == [b"a 1"]
+    assert [claim.data for claim in until(queue.recover)] == [b"a 1"]
 
 
 def test_losing_the_connection_is_losing_the_claims(again: Open, database: str) -> None:

@@ -32,7 +32,7 @@ def tree(repo: Path, of: str) -> str:
     return git("rev-parse", f"{of}^{{tree}}", cwd=repo)
 
 
-NUMBERED = [f"line {number}\n" for number in range(1, 21)]
+NUMBERED = [f"line {number}\n" for number in range(1, 41)]
 TEXT = "".join(NUMBERED)
 
 

@@ -7,32 +7,28 @@ from typing import Any
 
 import pytest
 
+from tests.gate.review.beside import NUMBERED, TEXT
 from tests.helpers.command import block, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo
-
-LINES = "".join(f"line {number}\n" for number in range(1, 41))
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     config = 'version: 1\ntarget: main\nbranches: ["agent/*"]\n'
-    files = {"a.txt": LINES, ".patchq.yaml": config}
-    repo = make_repo(tmp_path / "repo", files)
+    repo = make_repo(tmp_path / "repo", {"a.txt": TEXT, ".patchq.yaml": config})
     patchq("init", cwd=repo)
     return repo
 
 
 def tree(repo: Path, name: str, branch: str = "") -> Path:
     there = repo.parent / name
-    git(
-        "worktree", "add", "-q", *(["-b", branch] if branch else ["--detach"]), str(there), cwd=repo
-    )
+    how = ["-b", branch] if branch else ["--detach"]
+    git("worktree", "add", "-q", *how, str(there), cwd=repo)
     return there
 
 
 def edited(*lines: int) -> str:
-    kept = LINES.splitlines(keepends=True)
-    return "".join(line.upper() if number in lines else line for number, line in enumerate(kept, 1))
+    return "".join(line.upper() if n in lines else line for n, line in enumerate(NUMBERED, 1))
 
 
 def seen(repo: Path) -> dict[str, list[tuple[Any, ...]]]:

@@ -9,27 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.gate.review.beside import tree, with_work_tree, work
+from tests.gate.review.beside import TEXT, tree, with_work_tree, work
 from tests.helpers.command import patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 __all__ = ["work"]
 
-LINES = "".join(f"line {number}\n" for number in range(1, 21))
-FILES: dict[str, bytes | str] = {
-    "a.txt": LINES,
-    "b.json": "{}\n",
-    "dir/c.txt": "c\n",
-    "dir/d.txt": "d\n",
-    "tool.sh": "#!/bin/sh\n",
-}
-LINKS = {
-    "old": "a.txt",
-    "dir/up": "../a.txt",
-    "away": "/etc/passwd",
-    "back": "away",
-    "folder": "dir",
-}
+FILES = {"a.txt": TEXT, "b.json": "{}\n", "dir/c.txt": "c\n", "dir/d.txt": "d\n", "tool.sh": "#!\n"}
+LINKS = {"old": "a.txt", "dir/up": "../a.txt", "away": "/etc/x", "back": "away", "folder": "dir"}
 
 
 def make_link(repo: Path, path: str, to: str | bytes) -> None:
@@ -41,8 +28,6 @@ def make_link(repo: Path, path: str, to: str | bytes) -> None:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """A repository in auto mode with links, whose target `main` is checked out; the branch `work`
-    is, too, in the work tree beside it."""
     repo = make_repo(tmp_path / "repo", FILES)
     for path, to in LINKS.items():
         make_link(repo, path, to)
@@ -51,7 +36,6 @@ def repo(tmp_path: Path) -> Path:
 
 
 def handed_in(repo: Path) -> dict[str, Any]:
-    """What becomes of the branch `work`."""
     patchq("submit", "--branch", "work", cwd=repo)
     patchq("run", cwd=repo, code=None)
     return report(repo / ".patchq", "work")

@@ -7,19 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.review.beside import tree, with_work_tree, work
+from tests.gate.review.beside import NUMBERED, tree, with_work_tree, work
 from tests.helpers.command import patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 __all__ = ["work"]
 
 
-LINES = [f"line {number}\n" for number in range(1, 31)]
-
-
 def text(**lines: str) -> str:
     """The file with other lines, by their numbers: `_3="x"`."""
-    there = list(LINES)
+    there = list(NUMBERED)
     for name, line in lines.items():
         there[int(name[1:]) - 1] = f"{line}\n"
     return "".join(there)
@@ -27,13 +24,10 @@ def text(**lines: str) -> str:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """A repository in auto mode whose target `main` is checked out; so is `work`, beside it."""
-    repo = make_repo(tmp_path / "repo", {"a.txt": text(), "b.txt": "b\n"})
-    return with_work_tree(repo)
+    return with_work_tree(make_repo(tmp_path / "repo", {"a.txt": text(), "b.txt": "b\n"}))
 
 
 def resolved(work: Path, content: str) -> None:
-    """Resolve a merge to the content."""
     (work / "a.txt").write_text(content)
     git("add", "a.txt", cwd=work)
     git("commit", "-q", "-m", "Merge branch 'main' into work", cwd=work)
@@ -53,7 +47,6 @@ def clean(repo: Path, work: Path) -> None:
 
 
 def twice(repo: Path, work: Path) -> None:
-    """Both merges have a conflict, which is resolved by hand."""
     commit_files(work, {"a.txt": text(_3="ours", _9="ours")}, "Write three")
     commit_files(repo, {"a.txt": text(_3="theirs", _20="theirs")})
     merge(work, conflicts=True)

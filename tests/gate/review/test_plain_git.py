@@ -16,7 +16,6 @@ EDIT = block("a.txt", "two\n", "2\n")
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """A repository with the proposal `x`."""
     repo = make_repo(tmp_path / "repo", FILES)
     (repo / ".git/info/exclude").write_text("/.patchq/\n")
     patchq("init", cwd=repo)
@@ -26,7 +25,6 @@ def repo(tmp_path: Path) -> Path:
 
 
 def run(repo: Path, **responses: str) -> dict[str, Any]:
-    """Have the responses worked off; the report of the last one, or of `x`."""
     drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
     patchq("run", cwd=repo, code=None)
     return report(repo / ".patchq", [*responses, "x"][-1 if not responses else -2])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from tests.gate.review.beside import NUMBERED, TEXT, in_review_mode, moved, sound, told
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.ending import running
+from tests.helpers.ending import running, until
 from tests.helpers.gitrepo import commit_files, git, tip, write_config
 from tests.helpers.stepping import die
 
@@ -20,10 +19,6 @@ from tests.helpers.stepping import die
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     return in_review_mode(tmp_path, {"a.txt": TEXT, "b.txt": TEXT, "dir/c.txt": "c\n"})
-
-
-def configure(repo: Path, more: str = "mode: review\n") -> None:
-    write_config(repo, f"version: 1\n{more}")
 
 
 def run(repo: Path, **responses: str) -> None:
@@ -79,11 +74,11 @@ def test_collision_is_named_in_both_reports(
     repo: Path, x: str, y: str, at_x: tuple[str, Any], at_y: tuple[str, Any], together: bool
 ) -> None:
     if together:
-        both = {"x.md": f"---\nagent: of-x\n---\n{x}", "y.md": f"---\nagent: of-y\n---\n{y}"}
+        both = {
+            f"{id}.md": f"---\nagent: of-{id}\n---\n{text}" for id, text in (("x", x), ("y", y))
+        }
         drop(repo / ".patchq", both)
-        patchq("run", cwd=repo)
-    else:
-        run(repo, x=x, y=y)
+    run(repo, **({} if together else {"x": x, "y": y}))
     line_x, line_y = (lines and lines[0] for _, lines in (at_x, at_y))
     assert pending(repo, "x") == [("1", at_x[0], line_x, "y", "of-y", "1", *at_y)]
     assert pending(repo, "y") == [("1", at_y[0], line_y, "x", "of-x", "1", *at_x)]
@@ -198,7 +193,7 @@ def test_branch_of_a_person_stays(repo: Path) -> None:
 def test_what_a_hook_fixes_is_fixed_as_it_lands(repo: Path) -> None:
     stamp = "fixes: true, run: 'echo stamped > stamp.txt'"
     hook = f"{{id: stamp, stage: pre-commit, unconfined: true, {stamp}}}"
-    configure(repo, f"mode: review\nhooks: [{hook}]\n")
+    write_config(repo, f"version: 1\nhooks: [{hook}]\n")
     run(repo, x=change(5, 5))
     assert git("show", "patchq/x:stamp.txt", cwd=repo) == "stamped"
     commit = commit_files(repo, {"b.txt": "b\n"})
@@ -248,16 +243,13 @@ def test_what_is_discarded_while_the_hooks_of_accept_run_does_not_land(repo: Pat
     run(repo, x=change(2, 2))
     mark, before = repo / ".git/mark", tip(repo)
     mark.touch()
-    hook = f"while test -e {mark}; do sleep 0.05; done"
-    configure(repo, f"hooks: [{{id: slow, stage: pre-commit, unconfined: true, run: '{hook}'}}]\n")
+    slow = f"run: 'while test -e {mark}; do sleep 0.05; done'"
+    hook = f"{{id: slow, stage: pre-commit, unconfined: true, {slow}}}"
+    write_config(repo, f"version: 1\nhooks: [{hook}]\n")
     words = [sys.executable, "-m", "patchq", "accept", "x"]
     with running(words, cwd=repo, stderr=subprocess.PIPE, text=True) as process:
         threads = Path(f"/proc/{process.pid}/task")
-        end = time.monotonic() + 60
-        while not any(file.read_text() for file in threads.glob("*/children")):
-            assert process.poll() is None
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        until(lambda: any(file.read_text() for file in threads.glob("*/children")))
         patchq("discard", "x", cwd=repo)
         mark.unlink()
         _, said = process.communicate(timeout=60)

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.review.beside import tree
+from tests.gate.review.beside import NUMBERED, TEXT, tree
 from tests.helpers.command import block, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip
 
-LINES = "".join(f"line {number}\n" for number in range(1, 21))
 FILES = {
-    "a.txt": LINES,
-    "old.txt": LINES,
+    "a.txt": TEXT,
+    "old.txt": TEXT,
     "end.txt": "one\ntwo",
     "script.sh": "#!/bin/sh\ntrue\n",
     "crlf.txt": "one\r\ntwo\r\nthree\r\n",
@@ -22,7 +21,6 @@ FILES = {
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """A repository in auto mode."""
     repo = make_repo(tmp_path / "repo", FILES)
     (repo / "script.sh").chmod(0o755)
     commit_files(repo, {".patchq.yaml": "version: 1\nmode: auto\npaths: {review: ['!*']}\n"})
@@ -31,7 +29,6 @@ def repo(tmp_path: Path) -> Path:
 
 
 def land(repo: Path, id: str, text: str) -> str:
-    """Let a batch land; its commit."""
     patchq("apply", "-", cwd=repo, stdin=f"---\nid: {id}\nmessage: Change by {id}\n---\n{text}")
     assert report(repo / ".patchq", id)["state"] == "applied"
     return tip(repo)
@@ -49,14 +46,12 @@ rename to new/name.txt
 +LINE 3
  line 4
 """
-DELETE = "diff --git a/{0} b/{0}\ndeleted file mode 100644\n--- a/{0}\n+++ /dev/null\n"
+DELETE = "--- a/a.txt\n+++ /dev/null\n@@ -1,40 +0,0 @@\n"
 BATCHES = {
     "an edit": block("a.txt", "line 5\n", "LINE 5\n"),
     "a new file": block("deep/er/n.txt", "", "new\n"),
     "a rename with an edit": DIFF_RENAME,
-    "a deleted file": DELETE.format("a.txt")
-    + "@@ -1,20 +0,0 @@\n"
-    + "".join(f"-{line}\n" for line in LINES.splitlines()),
+    "a deleted file": DELETE + "".join(f"-{line}" for line in NUMBERED),
     "a newline at the end": "--- a/end.txt\n+++ b/end.txt\n@@ -1,2 +1,2 @@\n one\n-two\n"
     "\\ No newline at end of file\n+two\n",
     "an executable file": block("script.sh", "true\n", "false\n"),

@@ -8,26 +8,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.values import (
-    Base,
-    Collision,
-    Correction,
-    EditOutcome,
-    HookRun,
-    Problem,
-)
+from patchq.core.model.values import Base, Collision, Correction, EditOutcome, HookRun, Problem
 from patchq.gate.report.codes import CODES
 from patchq.gate.review.risk import risk
-from tests.helpers.outcomes import EVIL, GOOD, PROPOSED, Outcome, to_json
+from tests.helpers.outcomes import EVIL, GOOD, PROPOSED, to_json
 
 PASSED = HookRun("tests", "pre-commit", 0, 1.0, "")
-PLAIN = replace(
-    PROPOSED,
-    edits=(replace(GOOD, state="applied"),),
-    problems=(),
-    base=Base("ba5e" * 10, "declared"),
-    hooks=(PASSED,),
-)
+APPLIED = (replace(GOOD, state="applied"),)
+BASE = Base("ba5e" * 10, "declared")
+PLAIN = replace(PROPOSED, edits=APPLIED, problems=(), base=BASE, hooks=(PASSED,))
 
 
 def edits(**changes: Any) -> tuple[EditOutcome, ...]:
@@ -49,12 +38,6 @@ def diff(added: int, deleted: int, files: int = 1) -> str:
     return "\n".join([*head, *hunk, ""])
 
 
-def collision(*batches: str) -> tuple[Problem, ...]:
-    return tuple(
-        warning("conflict.pending", conflicts_with=Collision(batch=batch)) for batch in batches
-    )
-
-
 TABLE: list[tuple[Mapping[str, Any], int | None, str, list[str]]] = [
     ({}, None, "low", ["passed: tests"]),
     ({"hooks": ()}, 0, "low", ["no check has run"]),
@@ -68,8 +51,9 @@ TABLE: list[tuple[Mapping[str, Any], int | None, str, list[str]]] = [
     ({"problems": (warning("match.count"),)}, None, "medium",
      ["the report warns of it (match.count)"]),
     ({"problems": (warning("worktree.dirty", "a"),)}, None, "low", ["uncommitted changes: a"]),
-    ({"problems": collision("b", "b", "c")}, None, "medium",
-     ["it collides with 2 changes: b, c"]),
+    ({"problems": tuple(
+        warning("conflict.pending", conflicts_with=Collision(batch=batch)) for batch in "bbc")},
+     None, "medium", ["it collides with 2 changes: b, c"]),
     ({"edits": edits(match="trailing_whitespace")}, None, "low", []),
     ({"edits": edits(match="indentation")}, None, "low",
      ["the quote of edit 1 was found by indentation"]),
@@ -97,7 +81,7 @@ TABLE: list[tuple[Mapping[str, Any], int | None, str, list[str]]] = [
 def test_risk(
     changes: Mapping[str, Any], behind: int | None, level: str, reasons: list[str]
 ) -> None:
-    found = risk(to_json(outcome(changes)), behind)
+    found = risk(to_json(replace(PLAIN, **changes)), behind)
     texts = [reason.text for reason in found.reasons]
     assert found.level == level, texts
     for reason in reasons:
@@ -106,15 +90,9 @@ def test_risk(
         assert texts == ["passed: tests"]
 
 
-def outcome(changes: Mapping[str, Any]) -> Outcome:
-    return replace(PLAIN, **changes)
-
-
 def test_every_code_that_may_warn_has_a_reason_and_nothing_in_it_acts_on_a_terminal() -> None:
     for code in CODES:
-        text = " ".join(
-            reason.text for reason in risk(to_json(outcome({"problems": (warning(code, EVIL),)})))
-            .reasons
-        )  # fmt: skip
+        warned = replace(PLAIN, problems=(warning(code, EVIL),))
+        text = " ".join(reason.text for reason in risk(to_json(warned)).reasons)
         assert "\x1b" not in text
         assert "\u202e" not in text

@@ -25,13 +25,11 @@ from patchq.gate.review.accept import Accept
 from patchq.gate.review.decide import Discard
 from patchq.gate.review.errands import SendBack, read_comments
 from patchq.gate.service.check import fsck
+from tests.gate.review.beside import NUMBERED, TEXT
 from tests.helpers.command import block
 from tests.helpers.gitrepo import commit_files, git, make_repo
 from tests.helpers.outcomes import EVIL
 from tests.helpers.sessions import opened
-
-LINES = [f"line {number}\n" for number in range(1, 31)]
-TEXT = "".join(LINES)
 
 
 class Desk:
@@ -114,7 +112,6 @@ def places(report: Report) -> list[tuple[Any, ...]]:
 
 
 def commented(note: Note) -> str:
-    """Return the first comment in a note."""
     review = note.reviews()
     assert review
     return review.comments[0].text
@@ -180,7 +177,7 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
     desk.feed(x=change(10, 20))
     desk.ask("x", "a.txt:10: first\na.txt:-20: second\nb.txt:7: third\n", by="Ann")
     desk.move(a_txt="new\n" * 2 + TEXT)
-    desk.move(a_txt="new\n" * 3 + TEXT.replace("line 15\n", ""), b_txt="".join(LINES[6:]))
+    desk.move(a_txt="new\n" * 3 + TEXT.replace("line 15\n", ""), b_txt="".join(NUMBERED[6:]))
     moved = [
         ("a.txt", 13, "new", None, "first", None),
         ("a.txt", 22, "base", None, "second", None),
@@ -257,7 +254,7 @@ def test_a_crash_before_the_note_is_put_right(desk: Desk, monkeypatch: pytest.Mo
 
 
 WRONG: list[tuple[str, list[str]]] = [
-    ("a.txt:31: x", ["there is no line 31 of a.txt in the proposal"]),
+    ("a.txt:41: x", ["there is no line 41 of a.txt in the proposal"]),
     ("a.txt\0:1: x", ["there is no line 1 of a.txt\\x00"]),
     ("edit 7: x", ["there is no edit 7"]),
     ("a.txt:1: x\nb.txt:99: y\nedit 8: z", ["comment 2: there is no line", "comment 3: there"]),

@@ -5,7 +5,6 @@ The edit puts in a line, so that it would fit a second time where it is there al
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ LINES = "one\ntwo\nthree\nfour\nfive\n"
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """A repository in auto mode, where `x` has landed, and another commit on top."""
     config = "version: 1\nmode: auto\n"
     repo = make_repo(tmp_path / "repo", {"a.txt": LINES, ".patchq.yaml": config})
     patchq("init", cwd=repo)
@@ -28,27 +26,22 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
-def reset(repo: Path) -> None:
-    git("reset", "-q", "--hard", "main~2", cwd=repo)
+RESET, REVERT = ["reset -q --hard main~2"], ["revert --no-edit main~1"]
+REVERT_TWICE = [*REVERT, "revert --no-edit main"]
+SQUASH = ["reset -q --soft main~2", "commit -q -m Both"]  # with another, without its trailers
 
 
-def revert(repo: Path) -> None:
-    git("revert", "--no-edit", "main~1", cwd=repo)
+def do(repo: Path, steps: list[str]) -> None:
+    for step in steps:
+        git(*step.split(), cwd=repo)
 
 
-def revert_twice_again(repo: Path) -> None:
-    revert_twice(repo)
-    git("revert", "--no-edit", "main", cwd=repo)
-
-
-@pytest.mark.parametrize("take", [reset, revert, revert_twice_again])
-def test_what_was_taken_away_is_seen_and_lands_again_once(
-    repo: Path, take: Callable[[Path], None]
-) -> None:
+@pytest.mark.parametrize("steps", [RESET, REVERT, [*REVERT_TWICE, "revert --no-edit main"]])
+def test_what_was_taken_away_is_seen_and_lands_again_once(repo: Path, steps: list[str]) -> None:
     assert patchq("fsck", cwd=repo).out == "queue and repository agree\n"
-    take(repo)
+    do(repo, steps)
     assert git("show", "main:a.txt", cwd=repo) == LINES.strip()
-    if take is reset:
+    if steps is RESET:
         (found,) = patchq("--json", "fsck", cwd=repo, code=1).json()["damage"]
         assert (found["kind"], found["where"]) == ("commit.gone", "x")
         assert found["cure"] == "patchq retry x"
@@ -63,20 +56,9 @@ def test_what_was_taken_away_is_seen_and_lands_again_once(
     assert patchq("retry", "x", cwd=repo).out == "duplicate  x-3  of x-2\n"
 
 
-def revert_twice(repo: Path) -> None:
-    for commit in ("main~1", "main"):
-        git("revert", "--no-edit", commit, cwd=repo)
-
-
-def squash(repo: Path) -> None:
-    """Squash it with another commit, without its trailers."""
-    git("reset", "-q", "--soft", "main~2", cwd=repo)
-    git("commit", "-q", "-m", "Both", cwd=repo)
-
-
-@pytest.mark.parametrize("move", [revert_twice, squash])
-def test_what_is_there_still_is_not_tried_again(repo: Path, move: Callable[[Path], None]) -> None:
-    move(repo)
+@pytest.mark.parametrize("steps", [REVERT_TWICE, SQUASH])
+def test_what_is_there_still_is_not_tried_again(repo: Path, steps: list[str]) -> None:
+    do(repo, steps)
     tip = git("rev-parse", "main", cwd=repo)
     assert patchq("fsck", cwd=repo).out == "queue and repository agree\n"
     assert patchq("show", "x", cwd=repo).out.startswith("# `x`: applied")
