@@ -127,16 +127,10 @@ def _merged(base: Any, values: Any) -> Any:
     return values
 
 
-# ---------------------------------------------------------------- GitHub, as cut.py has it
-
-
 @cache
 def github() -> Api:
     document = json.loads((HERE / "github.json").read_text())
     return Api(document, owner="acme", repo="demo", org="acme", team_slug="core")
-
-
-# ---------------------------------------------------------------- GitLab, from gitlab.yaml
 
 
 @cache

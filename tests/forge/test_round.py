@@ -76,9 +76,6 @@ def test_the_whole_way(scene: Scene) -> None:
     assert fake.moved["patchq/one"] == 3  # made, changed, deleted
 
 
-# ---------------------------------------------------------------- whose word counts
-
-
 @accepts
 @pytest.mark.parametrize(
     ("by", "state"),
@@ -134,9 +131,6 @@ def test_a_comment_decides_where_people_are_named(
     assert found["state"] == state
     asked = [(one["text"], one["by"]) for one in (found["review"] or {}).get("comments", ())]
     assert asked == ([("Not so.", "me")] if "send-back" in text else [])
-
-
-# ---------------------------------------------------------------- landing
 
 
 @accepts
@@ -245,9 +239,6 @@ def test_nothing_is_merged_that_a_hook_refuses_on_the_target_of_now(opened: Scen
     assert opened.report("one")["boarded"] is None
 
 
-# ---------------------------------------------------------------- requests that people touch
-
-
 def test_closing_discards_and_opening_again_proposes(opened: Scene) -> None:
     opened.fake.close(1, "ada")
     opened.round()
@@ -336,9 +327,6 @@ def _outside_of_code(body: str) -> list[str]:
         else:
             found.append(re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", line))
     return found
-
-
-# ---------------------------------------------------------------- the forge and this process end
 
 
 _SEEDS = 6

@@ -125,8 +125,6 @@ def test_a_remote_moves_all_or_nothing(tmp_path: Path, kind: str, heads: dict[st
     assert at.heads() == heads
 
 
-# ---------------------------------------------------------------- faults on the way
-
 ONCE = '[ -e "$GIT_DIR/met" ] && exit 0\n{when}touch "$GIT_DIR/met"\nkill -9 $PPID; sleep 1'
 
 

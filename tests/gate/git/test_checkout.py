@@ -30,18 +30,12 @@ def only(path: Path, branch: str = "main") -> Checkout:
     return checkout
 
 
-# ---------------------------------------------------------------- who has the branch
-
-
 def test_bare_repository_has_only_its_linked_work_trees(path: Path, tmp_path: Path) -> None:
     bare, linked = tmp_path / "bare.git", tmp_path / "linked"
     git("clone", "-q", "--bare", str(path), str(bare), cwd=path)
     assert checkouts(Repository.open(bare), "main") == []
     git("worktree", "add", "-q", str(linked), "main", cwd=bare)
     assert [at.workdir for at in checkouts(Repository.open(bare), "main")] == [linked]
-
-
-# ---------------------------------------------------------------- what it is doing
 
 
 DOING = {
@@ -72,9 +66,6 @@ def test_busy(path: Path, tmp_path: Path, doing: str) -> None:
     repo = Repository.open(path)
     assert busy(repo, branch) == doing.removesuffix(" what it takes along")
     assert busy(repo, "side") is None
-
-
-# ---------------------------------------------------------------- what is not committed
 
 
 def unstaged_of_the_same_size(path: Path) -> None:

@@ -66,9 +66,6 @@ def rest(path: Path) -> list[str]:
     ]
 
 
-# ---------------------------------------------------------------- one swap
-
-
 @pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
 def test_move(path: Path, repo: Repository, old: str, new: str, packed: bool) -> None:
     if packed:
@@ -124,9 +121,6 @@ def test_packed_refs_are_read_as_git_reads_them(
     tags = {name: oid for name, oid in there.items() if name.startswith("refs/tags/")}
     assert repo.refs("refs/tags/") == tags
     assert not any(map(repo.ref_target, ("refs/a/a", "refs/heads/main2", "refs/zzz/z")))
-
-
-# ---------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize(
@@ -200,9 +194,6 @@ def test_a_full_disk_is_a_disk_fault(path: Path, repo: Repository, old: str, new
     assert rest(path) == []
 
 
-# ---------------------------------------------------------------- locks
-
-
 @pytest.mark.parametrize(("number", "file_system"), [(errno.EPERM, True), (errno.ENOSPC, False)])
 def test_a_file_system_is_blamed_only_for_links_that_it_lacks(
     path: Path, old: str, new: str, repo: Repository, monkeypatch: pytest.MonkeyPatch,
@@ -230,9 +221,6 @@ def test_g03_a_foreign_lock_that_stays_is_told_and_kept(
     assert refs.clean(repo.commondir) == []
     assert lock.exists()
     assert repo.branch_tip("main") == old
-
-
-# ---------------------------------------------------------------- dying
 
 
 def test_death_at_every_step_of_a_move(path: Path, repo: Repository, old: str) -> None:
@@ -272,8 +260,6 @@ def test_death_at_every_step_of_create_and_delete(path: Path, repo: Repository, 
         create(repo, NEW, new)
         git("pack-refs", "--all", cwd=path)
 
-
-# ---------------------------------------------------------------- beside git
 
 WRITER = """
 import sys

@@ -43,9 +43,6 @@ def edit(path: str, before: str | None, after: str | None, **more: object) -> Fi
     return FileChange(path, *texts, **more)  # type: ignore[arg-type]
 
 
-# ---------------------------------------------------------------- opening
-
-
 @pytest.mark.parametrize(
     ("settings", "cure"),
     [
@@ -63,9 +60,6 @@ def test_g09_what_libgit2_cannot_read_is_refused_with_a_cure(
     with pytest.raises(RepositoryFault) as fault:
         Repository.open(path)
     assert cure in (fault.value.hint or "")
-
-
-# ---------------------------------------------------------------- names
 
 
 def test_resolve_commit(path: Path, repo: Repository, tip: str) -> None:
@@ -91,9 +85,6 @@ def test_resolve_commit(path: Path, repo: Repository, tip: str) -> None:
         tip[:3]: None,
     }
     assert {text: repo.resolve_commit(text) for text in asked} == asked
-
-
-# ---------------------------------------------------------------- reading
 
 
 ATTRIBUTES = {
@@ -138,9 +129,6 @@ def test_damaged_history_is_a_fault(path: Path, tip: str) -> None:
         repo.is_ancestor(tip, new)
     with pytest.raises(RepositoryFault, match="cannot read the history"):
         list(repo.commits(new))
-
-
-# ---------------------------------------------------------------- writing
 
 
 def test_a_commit_says_who_made_it_and_when(path: Path, repo: Repository, tip: str) -> None:

@@ -136,9 +136,6 @@ def clone_of(path: Path, commit: str, tmp_path: Path) -> dict[str, tuple[bytes, 
     return found
 
 
-# ---------------------------------------------------------------- the two phases
-
-
 def test_a_change_as_young_as_the_index_is_not_hidden(path: Path, old: str, new: str) -> None:
     """Same size, same times: git looks closer only because the index is no younger."""
     git("config", "core.trustctime", "false", cwd=path)
@@ -168,9 +165,6 @@ def test_line_ends_are_converted_as_git_does(path: Path) -> None:
     with (path / "src/a.py").open("ab") as file:
         file.write(b"b = 1\r\n")
     assert follow(path, old, new).prepare() == ["src/a.py"]
-
-
-# ---------------------------------------------------------------- what is in the way
 
 
 def test_a_work_tree_that_is_not_clean_is_left_alone(path: Path, old: str, new: str) -> None:
@@ -280,9 +274,6 @@ def test_when_git_fails_everything_is_as_it_was(
     assert files(path) == before
     assert git("status", "--porcelain", cwd=path) == ""
     assert rest(path) == []
-
-
-# ---------------------------------------------------------------- dying
 
 
 def test_death_at_every_step_of_a_landing(path: Path, tmp_path: Path, old: str, new: str) -> None:

@@ -63,9 +63,6 @@ def refusals(name: str, given: dict[str, Any], **environ: str) -> list[str]:
     return judge(given)
 
 
-# ---------------------------------------------------------------- the package
-
-
 def test_the_wheel_carries_them() -> None:
     root = Path(__file__).parents[3]
     wheel = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
@@ -82,8 +79,6 @@ def test_a_gate_says_the_same_as_a_program(name: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.splitlines()) == (1, expected)
     assert run(name, tmp_path, plan({"a.py": "x = 1\n"})).returncode == 0
 
-
-# ---------------------------------------------------------------- no-secrets
 
 KEY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj"
 SECRETS = {
@@ -140,9 +135,6 @@ def test_all_added_lines_are_looked_at_and_no_others() -> None:
     assert "too large to be searched" in refusals("no-secrets", given)[0]
 
 
-# ---------------------------------------------------------------- protected-paths, size-limits
-
-
 @pytest.mark.parametrize(
     ("path", "own", "pattern"),
     [
@@ -171,9 +163,6 @@ def test_size_limits(name: str, most: str, said: str, tmp_path: Path) -> None:
     assert refusals("size-limits", given, **{name: most})[:1] == [said]
     assert refusals("size-limits", given, **{name: "0"}) == []
     assert run("size-limits", tmp_path, given, **{name: "many"}).returncode == 126
-
-
-# ---------------------------------------------------------------- hooks on a work tree
 
 
 @pytest.fixture
@@ -293,9 +282,6 @@ def test_the_framework_runs_on_the_batchs_files(
     git("reset", "-q", "--hard", "HEAD^", cwd=root)
     commit_files(root, {**loose, "a": "X\n"})
     assert on_tree("pre-commit-framework", root, **path).returncode == 1, "as it was before"
-
-
-# ---------------------------------------------------------------- hooks that are told
 
 
 def report(place: Path, **fields: Any) -> Path:
@@ -451,9 +437,6 @@ def test_notify_calls_a_command(tmp_path: Path) -> None:
     failed = notify(place, PATCHQ_NOTIFY_COMMAND="cat >/dev/null; exit 4")
     assert failed == (1, "PATCHQ_NOTIFY_COMMAND exited 4\n")
     assert notify(place)[0] == 1
-
-
-# ---------------------------------------------------------------- as patchq starts them
 
 
 def test_a_proposal_is_published(published: tuple[Path, Path]) -> None:

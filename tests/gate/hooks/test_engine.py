@@ -87,7 +87,6 @@ def mark(tmp_path: Path) -> Iterator[str]:
     assert not left
 
 
-# ---------------------------------------------------------------- what a hook sees
 def test_h12_the_environment_is_scrubbed(
     repo: Path, sandboxed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,9 +115,6 @@ def test_pre_apply_sees_the_plan_and_nothing_else(repo: Path) -> None:
     configure(repo, hook(f'ls -A; python3 -c "{judge}"', "pre-apply"))
     [told] = work(repo, r=EDIT)
     assert said(told).splitlines()[0] == "patchq.plan/1 r None diff --git a/a.txt b/a.txt"
-
-
-# ---------------------------------------------------------------- what it says
 
 
 @pytest.mark.parametrize(
@@ -190,9 +186,6 @@ def test_config_check_finds_what_cannot_start_or_would_see_nothing(
     assert "hooks[0]" not in said
 
 
-# ---------------------------------------------------------------- the end
-
-
 HANGS = (
     "trap '' TERM INT HUP; (trap '' TERM; setsid sleep {0} &) ; sleep {0} & echo waits; sleep {0}"
 )
@@ -226,9 +219,6 @@ def test_h02_the_daemons_death_ends_its_hooks(repo: Path, sandboxed: bool, mark:
     patchq("run", cwd=repo)
     told = report(repo / ".patchq", "r")
     assert (told["state"], len(told["hooks"])) == ("proposed", 1)
-
-
-# ---------------------------------------------------------------- what it leaves behind
 
 
 HOSTILE = {
@@ -290,9 +280,6 @@ def test_h12_there_is_no_network_unless_it_is_asked_for(repo: Path, tmp_path: Pa
     assert told["hooks"][0]["output"].split()[0] == "1"
 
 
-# ---------------------------------------------------------------- fixes
-
-
 def test_what_a_fixing_hook_changes_becomes_part_of_the_batch(repo: Path, sandboxed: bool) -> None:
     fix = "sed -i 's/$/!/' a.txt; echo new > made.txt; rm b.txt; echo junk > x.log"
     configure(
@@ -327,9 +314,6 @@ def test_h04_fixes_pass_the_same_gate(repo: Path, fix: str, code: str) -> None:
     asks = code == "path.review"
     [told] = work(repo, r=EDIT)
     assert (told["state"], codes(told)) == ("proposed" if asks else "rejected", [code])
-
-
-# ---------------------------------------------------------------- passes
 
 
 def test_a_pass_is_remembered_and_a_refusal_is_not(
@@ -388,9 +372,6 @@ def test_those_built_on_a_refused_batch_land_without_it(repo: Path) -> None:
     assert landed[::-1] == [report["tree"] for report in told if report["tree"]]
 
 
-# ---------------------------------------------------------------- those that are told
-
-
 def test_a_hook_of_each_stage_runs(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -434,9 +415,6 @@ def test_a_hook_that_is_told_can_be_kept_from_the_network(repo: Path, tmp_path: 
     assert [where for _, where in seen] == [str(repo / ".git")] * 2, "no files of a branch"
     here = os.readlink("/proc/self/ns/net")
     assert [space == here for space, _ in seen] == [True, False]
-
-
-# ---------------------------------------------------------------- git's own hooks
 
 
 def git_hook(repo: Path, name: str, text: str) -> None:

@@ -48,9 +48,6 @@ def snapshot(*roots: Path) -> dict[str, tuple[int, bytes | str]]:
     return found
 
 
-# ---------------------------------------------------------------- install, uninstall
-
-
 def test_install_is_repeatable_and_uninstall_restores_everything(repo: Path) -> None:
     hooks = repo / ".git/hooks"
     hook(hooks / "pre-push", "#!/bin/sh\nexit 0\n")
@@ -139,8 +136,6 @@ def test_a_hook_put_over_patchqs_is_never_lost(repo: Path) -> None:
     assert not (hooks / "pre-push.before-patchq").exists()
 
 
-# ---------------------------------------------------------------- the gate in the configuration
-
 GATE = "hooks:\n" + install.GATE
 
 
@@ -171,9 +166,6 @@ def test_a_configuration_of_ones_own_is_left_alone(repo: Path) -> None:
     path.write_text(path.read_text() + "# more\n")
     assert "was changed since" in patchq("hooks", "uninstall", cwd=repo).out
     assert path.read_text().endswith("# more\n")
-
-
-# ---------------------------------------------------------------- git am
 
 
 def mail(repo: Path, files: dict[str, str], message: str = "A change") -> bytes:
@@ -302,9 +294,6 @@ def test_hooks_that_others_share_do_nothing_where_nothing_was_installed(
     text = mail(other, {"c.txt": f"ghp_{RANDOM}\n"})
     assert tried("am", cwd=other, stdin=text)[0] == 0
     assert tried("am", cwd=repo, stdin=text)[0] != 0
-
-
-# ---------------------------------------------------------------- pushes and merges
 
 
 def propose(repo: Path) -> None:

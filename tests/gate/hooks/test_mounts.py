@@ -94,8 +94,6 @@ def told(repo: Path, code: int = 0) -> dict[str, Any]:
     return give(repo, "r", block("r.txt", "", "r\n"), code)
 
 
-# ---------------------------------------------------------------- the attacker
-
 PROBES = {
     "a file in the home": "cat {home}/.netrc",
     "a key": "cat {home}/.ssh/id_ed25519",
@@ -264,9 +262,6 @@ def test_h13_a_work_tree_that_was_moved_leads_nobody_astray(there: Path) -> None
     configure(there, {"run": f"{move} && ln -s {top} {top}-3", "fixes": True})
     assert told(there)["state"] == "proposed"
     assert git("show", "patchq/r:r.txt", cwd=there) == "fixed"
-
-
-# ---------------------------------------------------------------- what it does see
 
 
 def test_a_virtual_environment_below_home_works_read_only(

@@ -178,9 +178,6 @@ def test_an_anchor_that_was_not_offered_is_invented(tmp_path: Path) -> None:
         assert "<<<<<<< SEARCH" in told["retry"]["prompt"]
 
 
-# ---------------------------------------------------------------- asking again
-
-
 def test_a_refused_answer_is_asked_for_again_so_often(tmp_path: Path) -> None:
     with place(tmp_path, MISSED, more=", auto_retry: 2, correct: false") as at:
         first = at.request()
@@ -229,9 +226,6 @@ def test_a_response_that_holds_a_secret_is_sent_to_nobody(tmp_path: Path) -> Non
         told = at.request("retries: x\n")
         assert (errors(told), at.server.requests) == (["frontmatter.value"], [])
         assert "holds a secret" in told["problems"][0]["message"]
-
-
-# ---------------------------------------------------------------- crashes and company
 
 
 @contextmanager
