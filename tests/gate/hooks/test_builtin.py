@@ -9,10 +9,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -21,6 +19,7 @@ from patchq.core.model.values import FileChange
 from patchq.core.text.unified import unified
 from patchq.gate.hooks import configured
 from patchq.gate.report import secrecy
+from tests.helpers.chat_server import Reply, serving
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
@@ -244,10 +243,9 @@ def test_a_missing_program_is_a_fault(
 
 
 RUFF = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-needs_ruff = pytest.mark.skipif(not shutil.which("ruff", path=RUFF["PATH"]), reason="needs ruff")
 
 
-@needs_ruff
+@pytest.mark.skipif(not shutil.which("ruff", path=RUFF["PATH"]), reason="needs ruff")
 def test_ruff_checks_the_batchs_files(candidate: Callable[..., Path]) -> None:
     root = candidate({"a.py": "import os\n", "b.txt": "x\n"}, {"old.py": "import os\n"})
     done = on_tree("ruff", root, **RUFF)
@@ -380,54 +378,25 @@ REFUSED = {
 }
 
 
-@pytest.fixture
-def server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The address of a web server, and what it was sent; it answers /CODE with that code."""
-    got: list[dict[str, Any]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 30
-
-        def do_POST(self) -> None:
-            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(int(self.path.strip("/")))
-            self.send_header("Location", "/200")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        do_GET = do_POST
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    http = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    yield f"http://127.0.0.1:{http.server_port}", got
-    http.shutdown()
-    thread.join(60)
-    http.server_close()
-
-
 def notify(place: Path, **environ: str) -> tuple[int, str]:
     done = run("notify", place.parent, None, PATCHQ_REPORT=str(place), no_proxy="*", **environ)
     return done.returncode, done.stderr
 
 
-def test_notify_posts_the_essentials(
-    tmp_path: Path, server: tuple[str, list[dict[str, Any]]]
-) -> None:
-    address, got = server
+def test_notify_posts_the_essentials(tmp_path: Path) -> None:
     place = report(tmp_path / "r.json", **REFUSED)
-    assert notify(place, PATCHQ_NOTIFY_URL=f"{address}/204") == (0, "")
-    assert got[0]["text"] == "rejected fix main: match.none: no"
-    assert (got[0]["paths"], got[0]["problems"][0]["line"]) == (["a.py"], 3)
-    for url, said in {
-        f"{address}/302": "127.0.0.1 answered 302\n",
-        "file:///etc/passwd": "PATCHQ_NOTIFY_URL is not an http(s) address\n",
-        "http://127.0.0.1:1/secret": "127.0.0.1: [Errno 111] Connection refused\n",
-    }.items():
-        assert notify(place, PATCHQ_NOTIFY_URL=url) == (1, said)
+    moved = Reply(status=302, headers={"location": "/v1"}, body=b"")
+    with serving([Reply(status=204, body=b""), moved]) as server:
+        for url, answer in (
+            (server.base_url, (0, "")),
+            (server.base_url, (1, "127.0.0.1 answered 302\n")),
+            ("file:///etc/passwd", (1, "PATCHQ_NOTIFY_URL is not an http(s) address\n")),
+            ("http://127.0.0.1:1/secret", (1, "127.0.0.1: [Errno 111] Connection refused\n")),
+        ):
+            assert notify(place, PATCHQ_NOTIFY_URL=url) == answer
+    told = server.requests[0].body
+    assert told["text"] == "rejected fix main: match.none: no"
+    assert (told["paths"], told["problems"][0]["line"]) == (["a.py"], 3)
 
 
 def test_notify_calls_a_command(tmp_path: Path) -> None:

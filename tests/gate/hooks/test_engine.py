@@ -272,12 +272,21 @@ def test_h03_a_hook_in_the_sandbox_cannot_fill_the_disk(
 
 @pytest.mark.sandbox
 def test_h12_there_is_no_network_unless_it_is_asked_for(repo: Path, tmp_path: Path) -> None:
-    look = "grep -c : /proc/net/dev; readlink /proc/self/ns/net"
-    configure(repo, hook(look, id="off"), hook(look, id="on", network=True))
-    [told] = work(repo, r=EDIT)
-    here = os.readlink("/proc/self/ns/net")
-    assert [run["output"].split()[-1] == here for run in told["hooks"]] == [False, True]
+    look, here = "pwd; readlink /proc/self/ns/net", os.readlink("/proc/self/ns/net")
+    note = f"({look}) > {tmp_path}/$PATCHQ_STAGE"
+    configure(
+        repo,
+        hook(f"grep -c : /proc/net/dev; {look}", id="off"),
+        hook(look, id="on", network=True),
+        hook(note, "post-commit", "told"),
+        hook(note, "post-reject", "told-off", network=False),
+    )
+    told, _ = work(repo, good=EDIT, bad=block("a.txt", "no\n", "x\n"))
+    assert [run["output"].split()[-1] == here for run in told["hooks"][:2]] == [False, True]
     assert told["hooks"][0]["output"].split()[0] == "1"
+    seen = [(tmp_path / stage).read_text().split() for stage in ("post-commit", "post-reject")]
+    assert [where for where, _ in seen] == [str(repo / ".git")] * 2, "no files of a branch"
+    assert [space == here for _, space in seen] == [True, False]
 
 
 def test_what_a_fixing_hook_changes_becomes_part_of_the_batch(repo: Path, sandboxed: bool) -> None:
@@ -403,18 +412,6 @@ def test_a_hook_hears_of_the_events_that_it_names(repo: Path, tmp_path: Path) ->
         ["proposed x", "proposed z", "discarded x", "post-reject discarded x", "proposed z-2",
          "superseded z", "boarded z-2", "accepted z-2", *["usual proposed"] * 3, "usual accepted"]
     )  # fmt: skip
-
-
-@pytest.mark.sandbox
-def test_a_hook_that_is_told_can_be_kept_from_the_network(repo: Path, tmp_path: Path) -> None:
-    look = f"readlink /proc/self/ns/net > {tmp_path}/$PATCHQ_STAGE; pwd >> {tmp_path}/$PATCHQ_STAGE"
-    on, off = hook(look, "post-commit", "c"), hook(look, "post-reject", "r", network=False)
-    configure(repo, on, off)
-    work(repo, good=EDIT, bad=block("a.txt", "no\n", "x\n"))
-    seen = [(tmp_path / stage).read_text().split() for stage in ("post-commit", "post-reject")]
-    assert [where for _, where in seen] == [str(repo / ".git")] * 2, "no files of a branch"
-    here = os.readlink("/proc/self/ns/net")
-    assert [space == here for space, _ in seen] == [True, False]
 
 
 def git_hook(repo: Path, name: str, text: str) -> None:

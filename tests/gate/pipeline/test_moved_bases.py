@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -62,32 +61,22 @@ WRAPPED = """--- a/a.txt
 """
 
 
-def deliver_twice(
-    repo: Path, between: str, after: str, code: int = 0
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Land an insertion after a commit, then send it as a diff of the old base after another."""
+@pytest.mark.parametrize(
+    ("line", "by"), [("line 25\n", ""), ("line 9\n}\n", "line 9\n]\n")], ids=["beside", "changed"]
+)
+def test_a_second_delivery_in_another_form(repo: Path, line: str, by: str) -> None:
     base = git("rev-parse", "trunk", cwd=repo)
-    commit_on_trunk(repo, {"a.txt": between}, "Before the change lands")
+    moved = LINES.replace("line 20\n", "")
+    commit_on_trunk(repo, {"a.txt": moved}, "Before the change lands")
     edit = block("a.txt", "line 9\n", "line 9\n}\n")
     first = give(repo, "first", f"---\nbase: {base}\n---\n{edit}")
-    commit_on_trunk(repo, {"a.txt": after}, "After it has landed")
-    return first, give(repo, "second", f"---\nbase: {base}\n---\n{WRAPPED}", code)
-
-
-def test_a_second_delivery_in_another_form_is_a_duplicate(repo: Path) -> None:
-    moved = LINES.replace("line 20\n", "")
     landed = moved.replace("line 9\n", "line 9\n}\n")
-    first, second = deliver_twice(repo, moved, landed.replace("line 25\n", ""))
-    assert (first["state"], second["state"]) == ("applied", "duplicate")
-    assert second["duplicate_of"] == "first"
-
-
-def test_a_second_delivery_of_lines_that_were_changed_since_is_refused(repo: Path) -> None:
-    moved = LINES.replace("line 20\n", "")
-    _, second = deliver_twice(repo, moved, moved.replace("line 9\n", "line 9\n]\n"), 1)
-    (problem,) = second["problems"]
-    assert problem["code"] == "conflict.base"
-    assert "landed as change first" in problem["message"]
+    commit_on_trunk(repo, {"a.txt": landed.replace(line, by)}, "After it has landed")
+    second = give(repo, "second", f"---\nbase: {base}\n---\n{WRAPPED}", code=int(bool(by)))
+    assert (first["state"], second["state"]) == ("applied", "rejected" if by else "duplicate")
+    assert second["duplicate_of"] == (None if by else "first")
+    told = [(one["code"], "landed as change first" in one["message"]) for one in second["problems"]]
+    assert told == [("conflict.base", True)] * bool(by)
 
 
 def test_the_same_change_by_a_person_is_named(repo: Path) -> None:

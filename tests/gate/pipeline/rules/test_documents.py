@@ -45,22 +45,12 @@ ROWS = [
     row("two paths", f"src/app.py\n```py:src/new.py\n{PY}```\n", *UNREADABLE),
     *(row(f"{path} stands for another", f"```py:{path}\nx = 1\n```\n", "path.invalid")
       for path in ("your/module.py", "path-to/app.py", "путь/к/app.py")),
+    row("a placeholder over a fence", "path/to/file.py\n```python\nx = 1\n```\n", "path.invalid"),
+    row("another case", "SRC/App.py\n```python\nprint('hello')\n```\n", "path.exists"),
+    row("all elided", "src/new.py\n```python\n# ... existing code ...\n```\n", "edit.elided"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_files_and_what_only_shows_edits(bench: Bench, row: Row) -> None:
     check(bench, row)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "path/to/file.py\n```python\nx = 1\n```\n",
-        "SRC/App.py\n```python\nprint('hello')\n```\n",
-        "src/new.py\n```python\n# ... existing code ...\n```\n",
-    ],
-)
-def test_talk_changes_nothing(bench: Bench, text: str) -> None:
-    decision = bench.decide(Row("talk", BASE, text)).decision
-    assert decision.state == "rejected"
