@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from patchq.forge.wire import Wire
 from patchq.gate.api import Gate
 from tests.forge.fake import PROJECT, TOKEN, Fake
 from tests.forge.fake_gitlab import FULL_PATH, GitLabFake
-from tests.helpers.command import block, give, patchq, report
+from tests.helpers.command import block, drop, give, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 CONFIG = "version: 1\nforge:\n  kind: github\n  write_seconds: 0\n"
@@ -72,6 +72,12 @@ class Scene:
     def propose(self, id: str, old: str, new: str, head: str = "", code: int = 0) -> Any:
         """Return the report of a change of one line."""
         return give(self.clone, id, head + block("a.py", f"{old}\n", f"{new}\n"), code)
+
+    def propose_all(self, changes: Mapping[str, tuple[str, str]]) -> None:
+        """Propose changes of one line each at once."""
+        texts = {f"{id}.md": block("a.py", f"{a}\n", f"{b}\n") for id, (a, b) in changes.items()}
+        drop(self.clone / ".patchq", texts)
+        patchq("run", cwd=self.clone)
 
     def report(self, id: str) -> Any:
         return report(self.clone / ".patchq", id)

@@ -112,9 +112,7 @@ def test_without_a_token_nothing_is_refused(
 def test_a_train_is_checked_once(scene: Scene, configure: Configure) -> None:
     configure("checks: [build]")
     branch, scene.fake.ci = "patchq-train/main", lambda commit: [("build", "success")]
-    texts = [block("a.py", f"a{n} = {n}\n", f"a{n} = 0\n") for n in (20, 40, 60)]
-    drop(scene.clone / ".patchq", {f"p{n}.md": text for n, text in enumerate(texts, 1)})
-    patchq("run", cwd=scene.clone)
+    scene.propose_all({f"p{n}": (f"a{20 * n} = {20 * n}", f"a{20 * n} = 0") for n in (1, 2, 3)})
     scene.fake.look()
     before = scene.fake.moved[branch]
     patchq("accept", "p1", "p2", "p3", cwd=scene.clone)

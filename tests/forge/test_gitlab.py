@@ -37,7 +37,7 @@ def fake(scene: Scene) -> GitLabFake:
 
 LAB = {"kind": "gitlab"}
 BELOW = {**LAB, "url": "https://acme.org/lab/api/v4/"}
-PLACES: dict[str, tuple[str, dict[str, str], str | None]] = {
+PLACES: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "groups": ("git@gitlab.com:acme/tools/demo.git", {},
                "https://gitlab.com/api/v4/projects/acme%2Ftools%2Fdemo/merge_requests"),
     "own-server": ("ssh://git@git.acme.org:2222/demo/it", LAB,
@@ -51,14 +51,11 @@ PLACES: dict[str, tuple[str, dict[str, str], str | None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("remote", "section", "asked"), PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("place", PLACES)
 def test_the_remote_and_the_section_tell_the_project(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    remote: str,
-    section: dict[str, Any],
-    asked: str | None,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
+    remote, section, asked = PLACES[place]
     monkeypatch.setenv("PATCHQ_FORGE_TOKEN", TOKEN)
     repo = Repository.open(make_repo(tmp_path / "clone", {"a": "1\n"}))
     git("remote", "add", "origin", remote, cwd=tmp_path / "clone")

@@ -33,27 +33,17 @@ class Place:
 
     def land(self, *moves: tuple[str, str | None, str | None]) -> list[Moved]:
         """Branch, old and new commit of each; proposals stand on `main`."""
+        behind = {"patchq": "main"}
         made = [
-            BranchMove(
-                branch,
-                old,
-                new,
-                "log",
-                WHO,
-                behind="main" if branch.startswith("patchq/") else None,
-            )
-            for branch, old, new in moves
+            BranchMove(name, old, new, "log", WHO, behind=behind.get(name.split("/")[0]))
+            for name, old, new in moves
         ]
         return self.branches.land(made)
 
     def heads(self) -> dict[str, str]:
-        lines = git(
-            "for-each-ref", "refs/heads", "--format=%(refname) %(objectname)", cwd=self.home
-        )
-        return {
-            name.removeprefix("refs/heads/"): self.named(oid)
-            for name, oid in (line.split() for line in lines.splitlines())
-        }
+        row = "--format=%(refname:lstrip=2) %(objectname)"
+        lines = git("for-each-ref", "refs/heads", row, cwd=self.home).splitlines()
+        return {name: self.named(oid) for name, oid in map(str.split, lines)}
 
     def named(self, commit: str) -> str:
         return str(self.commits.index(commit)) if commit in self.commits else commit

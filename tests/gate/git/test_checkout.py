@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from patchq.gate.git.checkout import Checkout, busy, checkouts, dirty
 from patchq.gate.git.repository import Repository
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+from tests.helpers.gitrepo import commit_files, git, make_repo
 
 FILES = {
     "README": "read me\n",
@@ -68,69 +67,36 @@ def test_busy(path: Path, tmp_path: Path, doing: str) -> None:
     assert busy(repo, "side") is None
 
 
-def unstaged_of_the_same_size(path: Path) -> None:
-    (path / "README").write_text("READ ME\n")
-
-
-def staged_and_put_back(path: Path) -> None:
-    (path / "README").write_text("changed\n")
-    git("add", "README", cwd=path)
-    (path / "README").write_text("read me\n")
-
-
-def directory_instead(path: Path) -> None:
-    (path / "README").unlink()
-    write_files(path, {"README/x": ""})
-
-
-def behind_a_link(path: Path) -> None:
-    (path / "src").rename(path / "real")
-    (path / "src").symlink_to("real")
-
-
-def unmerged(path: Path) -> None:
-    oid = git("rev-parse", "HEAD:README", cwd=path)
-    entries = f"0 {'0' * 40}\tREADME\n" + "".join(f"100644 {oid} {n}\tREADME\n" for n in (1, 2, 3))
-    git("update-index", "--index-info", cwd=path, stdin=entries)
-
-
-def added_and_removed(path: Path) -> None:
-    write_files(path, {"n/m": ""})
-    git("add", "n/m", cwd=path)
-    (path / "n/m").unlink()
-
-
-def created(*names: str) -> Callable[[Path], object]:
-    return lambda path: write_files(path, dict.fromkeys(names, ""))
-
-
+UNMERGED = """\
+oid=$(git rev-parse HEAD:README) && git rm -q --cached README
+for n in 1 2 3; do printf '100644 %s %s\tREADME\n' $oid $n; done | git update-index --index-info
+"""
 SRC = ["src", "src/a.py", "src/b.py", "README", "README/x"]
-STATES: dict[str, tuple[Callable[[Path], object], list[str], list[str]]] = {
-    "clean": (created(), ["README", ":(exclude)README", "new", "dir/new", *SRC], []),
-    "unstaged, same size": (unstaged_of_the_same_size, ["README"], ["README"]),
-    "staged and put back": (staged_and_put_back, ["README"], ["README"]),
-    "a directory instead": (directory_instead, ["README"], ["README"]),
-    "behind a link": (behind_a_link, ["src/a.py", "README"], ["src/a.py"]),
-    "added below and removed": (added_and_removed, ["n"], ["n"]),
-    "unmerged": (unmerged, ["README"], ["README"]),
-    "untracked": (created("new"), ["new", "src/a.py"], ["new"]),
-    "file where a directory is needed": (created("x.log"), ["x.log/deep/er"], ["x.log/deep/er"]),
-    "directory where a file is needed": (created("d/x.log"), ["d"], ["d"]),
-    "directory that does not give way": (created("src/x.log"), SRC, ["src"]),
-    "a name like a pattern": (
-        lambda path: (path / "src/a.py").write_text("dirty"),
-        ["*.py", "src/a.py"],
-        ["src/a.py"],
+STATES: dict[str, tuple[str, list[str], list[str]]] = {
+    "clean": ("", ["README", ":(exclude)README", "new", "dir/new", *SRC], []),
+    "unstaged, same size": ("echo READ ME >README", ["README"], ["README"]),
+    "staged and put back": (
+        "echo changed >README && git add README && echo read me >README",
+        ["README"],
+        ["README"],
     ),
+    "a directory instead": ("rm README && mkdir README && touch README/x", ["README"], ["README"]),
+    "behind a link": ("mv src real && ln -s real src", ["src/a.py", "README"], ["src/a.py"]),
+    "added below and removed": ("mkdir n && touch n/m && git add n && rm n/m", ["n"], ["n"]),
+    "unmerged": (UNMERGED, ["README"], ["README"]),
+    "untracked": ("touch new", ["new", "src/a.py"], ["new"]),
+    "file where a directory is needed": ("touch x.log", ["x.log/deep/er"], ["x.log/deep/er"]),
+    "directory where a file is needed": ("mkdir d && touch d/x.log", ["d"], ["d"]),
+    "directory that does not give way": ("touch src/x.log", SRC, ["src"]),
+    "a name like a pattern": ("echo dirty >src/a.py", ["*.py", "src/a.py"], ["src/a.py"]),
 }
 
 
-@pytest.mark.parametrize(("make", "paths", "expected"), STATES.values(), ids=STATES)
-def test_dirty(
-    path: Path, make: Callable[[Path], object], paths: list[str], expected: list[str]
-) -> None:
+@pytest.mark.parametrize("state", STATES)
+def test_dirty(path: Path, state: str) -> None:
     tip = git("rev-parse", "HEAD", cwd=path)
-    make(path)
+    commands, paths, expected = STATES[state]
+    subprocess.run(["sh", "-ec", commands], cwd=path, timeout=60, check=True)
     before = (path / ".git/index").read_bytes()
     assert dirty(only(path), tip, paths, {})[0] == expected
     assert (path / ".git/index").read_bytes() == before

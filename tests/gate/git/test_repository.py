@@ -14,11 +14,7 @@ from patchq.gate.git.repository import Repository
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 WHO = Identity("Ada Tester", "ada@example.org", 1_700_000_000, 120)
-FILES = {
-    "README": "read me\n",
-    "src/a.py": "a = 1\n",
-    "src/b.py": "b = 1\n",
-}
+FILES = {"README": "read me\n", "src/a.py": "a = 1\n", "src/b.py": "b = 1\n"}
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
-from collections.abc import Callable
 from errno import EIO
 from pathlib import Path
 from typing import Any
@@ -177,30 +177,22 @@ def test_a_work_tree_that_is_not_clean_is_left_alone(path: Path, old: str, new: 
     assert rest(path) == []
 
 
-def links_as_the_batch(path: Path) -> None:
-    for name, to in {"led": "src/a.py", "plain": "src/a.py", "made/link": "../src/a.py"}.items():
-        (path / name).parent.mkdir(exist_ok=True)
-        (path / name).unlink(missing_ok=True)
-        (path / name).symlink_to(to)
-    (path / "ended").unlink()
-    git("add", "-A", cwd=path)
-
-
-ALREADY: dict[str, Callable[[Path], object]] = {
-    "edited": lambda path: write_files(path, {"README": "read more\n" * 50}),
-    "untracked": lambda path: write_files(path, {"new/dir/n.py": "n = 1\n"}),
-    "gone": lambda path: shutil.rmtree(path / "old"),
-    "staged links": links_as_the_batch,
+ALREADY = {
+    "edited": "sed -i 's/read me/read more/' README",
+    "untracked": "mkdir -p new/dir && echo 'n = 1' >new/dir/n.py",
+    "gone": "rm -r old",
+    "staged links": "mkdir made && ln -s ../src/a.py made/link && ln -sf src/a.py led && "
+    "ln -sf src/a.py plain && rm ended && git add -A",
 }
 """What a person, or a work tree that is handed in, has done of the batch already."""
 
 
-@pytest.mark.parametrize("make", ALREADY.values(), ids=ALREADY)
+@pytest.mark.parametrize("commands", ALREADY.values(), ids=ALREADY)
 def test_what_has_the_result_already_is_not_in_the_way(
-    path: Path, tmp_path: Path, old: str, new: str, make: Callable[[Path], object]
+    path: Path, tmp_path: Path, old: str, new: str, commands: str
 ) -> None:
     expected = clone_of(path, new, tmp_path)
-    make(path)
+    subprocess.run(["sh", "-ec", commands], cwd=path, timeout=60, check=True)
     before = files(path), git("status", "--porcelain", "--ignored", cwd=path)
     step = follow(path, old, new)
     assert step.prepare() == []
@@ -292,14 +284,6 @@ def test_death_at_every_step_of_a_landing(path: Path, tmp_path: Path, old: str, 
     assert git("rev-parse", "main", cwd=path) == new
 
 
-def half_way(path: Path) -> None:
-    """What a git that is killed in the middle leaves."""
-    (path / "bin/run").chmod(0o755)
-    (path / "old/only.txt").unlink()
-    (path / "swap").unlink()
-    write_files(path, {"README": "read mo", "swap/inner": "now", "new/dir/n.py": ""})
-
-
 @pytest.mark.parametrize("moved", [False, True], ids=["undone", "finished"])
 @pytest.mark.parametrize("locked", [True, False], ids=["locked", "lock removed by hand"])
 def test_a_half_written_work_tree_is_settled_as_the_ref_says(
@@ -308,7 +292,10 @@ def test_a_half_written_work_tree_is_settled_as_the_ref_says(
     tip = new if moved else old
     expected = clone_of(path, tip, tmp_path)
     assert die_before_read_tree(path, old, new)
-    half_way(path)
+    (path / "bin/run").chmod(0o755)
+    (path / "old/only.txt").unlink()
+    (path / "swap").unlink()
+    write_files(path, {"README": "read mo", "swap/inner": "now", "new/dir/n.py": ""})
     if not locked:
         (path / ".git/index.lock").unlink()
     if moved:

@@ -256,9 +256,7 @@ def test_a_hook_sees_a_clean_work_tree_whatever_the_last_one_left(
 
 @pytest.mark.sandbox
 @pytest.mark.parametrize(
-    "run",
-    ["head -c 5G /dev/zero > big", "yes > ~/big"],
-    ids=["its-tree", "home"],
+    "run", ["head -c 5G /dev/zero > big", "yes > ~/big"], ids=["its-tree", "home"]
 )
 def test_h03_a_hook_in_the_sandbox_cannot_fill_the_disk(
     repo: Path, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -218,22 +218,18 @@ GATE_CASES: list[tuple[dict[str, str], str, str | None]] = [
 """What the queue's own checks say of a commit: its files, its message, and what is told of it."""
 
 
-def stage(repo: Path, files: dict[str, str]) -> None:
-    """Write and stage the files; one whose content is `-> X` is a link to X."""
-    write_files(repo, {name: text for name, text in files.items() if text[:3] != "-> "})
-    for name, text in files.items():
-        if text.startswith("-> "):
-            (repo / name).symlink_to(text[3:])
-    git("add", "-f", "--all", cwd=repo)
-
-
 @pytest.mark.parametrize(("files", "message", "said"), GATE_CASES)
 def test_what_no_batch_may_do_nobody_does_by_git_with_any_hooks_or_none(
     files: dict[str, str], message: str, said: str | None, repo: Path, tmp_path: Path
 ) -> None:
     """What git's hooks ask, without a configuration and without a queue."""
     before = git("rev-parse", "HEAD", cwd=repo)
-    stage(repo, files)
+    for name, text in files.items():
+        if text.startswith("-> "):
+            (repo / name).symlink_to(text[3:])
+        else:
+            (repo / name).write_text(text)
+    git("add", "-f", "--all", cwd=repo)
     place = tmp_path / "message"
     place.write_text(message)
     asked = [["--message", str(place)], []]
