@@ -20,7 +20,7 @@ from tests.helpers.command import block, call, errors, given, patchq
 from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.helpers.trees import RULES, DictTree, edits
 from tests.helpers.trees import told as told_by
-from tests.hostile import automatic
+from tests.hostile import automatic, paths_of
 
 ZWNJ, BOM, LRM, RLO = "\u200c", "\ufeff", "\u200e", "\u202e"
 MORE = [
@@ -119,10 +119,8 @@ def test_t01_t02_t03_t04_patchq_takes_no_path_that_git_refuses(tmp_path: Path) -
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """A repository in auto mode with what paths may run into."""
-    repo = make_repo(
-        tmp_path / "repo",
-        {"a.txt": TEXT, "src/app.py": "x = 1\n", "straße": TEXT, "é.txt": TEXT, "README.md": TEXT},
-    )
+    files = dict.fromkeys(("a.txt", "src/app.py", "straße", "é.txt", "README.md"), TEXT)
+    repo = make_repo(tmp_path / "repo", files)
     (repo / "link").symlink_to("src")
     (repo / "out").symlink_to("../..")
     (repo / "into").symlink_to(".git")
@@ -133,13 +131,6 @@ def repo(tmp_path: Path) -> Path:
     write_config(repo, "version: 1\nmode: auto\ntarget: trunk\n")
     git("branch", "trunk", cwd=repo)
     return repo
-
-
-def paths_of(repo: Path, commit: str) -> Iterator[tuple[str, str]]:
-    """The modes and paths that a commit changes."""
-    told = git("diff-tree", "-r", "-z", "--no-commit-id", commit, cwd=repo).split("\0")[:-1]
-    for info, path in zip(told[::2], told[1::2], strict=True):
-        yield info.split(" ")[1], path
 
 
 def test_t01_t02_t03_every_spelling_lands_nowhere_wrong(repo: Path) -> None:

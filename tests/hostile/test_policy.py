@@ -8,14 +8,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import call, given, patchq
-from tests.helpers.gitrepo import (
-    commit_files,
-    git,
-    make_repo,
-    operators_file,
-    write_config,
-    write_files,
-)
+from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, write_config
 
 REVIEWED = {
     "h05": (
@@ -57,12 +50,11 @@ TEXT = {".json": "{}\n", ".py": "x = 1\n", ".toml": "x = 1\n", ".yml": "x: 1\n",
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n", "tools/check": "exit 0\n"})
-    write_files(repo, {"app.py": "y\n", "gulpfile.js": "y\n", "lib/CMakeLists.txt": "y\n"})
-    write_files(repo, dict.fromkeys(PROGRAMS, "y\n"))
+    there = ("app.py", "gulpfile.js", "lib/CMakeLists.txt", "src/core.py", *PROGRAMS)
+    repo = make_repo(tmp_path / "repo", dict.fromkeys(there, "y\n"))
     for path in PROGRAMS:
         (repo / path).chmod(0o755)
-    commit_files(repo, {"src/core.py": "y\n"})
+    commit_files(repo, {"a.txt": "one\n", "tools/check": "exit 0\n"})
     git("branch", "trunk", cwd=repo)
     patchq("init", cwd=repo)
     write_config(

@@ -90,15 +90,8 @@ def test_h07_no_name_ref_report_or_log_repeats_it(repo: Path) -> None:
     drop(repo / ".patchq", texts)
     said = [patchq("-v", "run", cwd=repo, code=1)]
     assert len(reports(repo)) == len(texts)
-    for words in (
-        ["log"],
-        ["status"],
-        ["--json", "log"],
-        ["--json", "status"],
-        ["stats"],
-        ["fsck"],
-    ):
-        said.append(patchq(*words, cwd=repo, code=None))
+    for words in ("log", "status", "--json log", "--json status", "stats", "fsck"):
+        said.append(patchq(*words.split(), cwd=repo, code=None))
     said += [patchq("show", told["id"], cwd=repo) for told in reports(repo)]
     said += [patchq("check", "-", cwd=repo, stdin=text, code=None) for text in texts.values()]
     said.append(patchq("submit", "-", cwd=repo, stdin=header("id", TOKEN)))

@@ -4,13 +4,14 @@ written, and whatever is to become of the file, the same spellings are refused."
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.command import block, call, given, patchq
 from tests.helpers.gitrepo import git, make_repo
+from tests.hostile import paths_of
 
 Way = Callable[[str], str]
 GONE, MOVED = "{}\n<<<<<<< DELETE\n>>>>>>> DELETE\n", "{}\n<<<<<<< RENAME\n{}\n>>>>>>> RENAME\n"
@@ -96,16 +97,10 @@ def landed(repo: Path, responses: dict[str, str]) -> dict[str, list[str]]:
     reports = given(repo, responses)
     assert len(reports) == len(responses)
     return {
-        name: [*_changed(repo, told)]
+        name: [path for _, path in paths_of(repo, told["commit"])] if told["commit"] else []
         for name, told in reports.items()
         if told["state"] != "rejected"
     }
-
-
-def _changed(repo: Path, told: dict[str, str]) -> Iterator[str]:
-    if told["commit"]:
-        yield from git("diff-tree", "-r", "-z", "--name-only", "--no-commit-id", told["commit"],
-                       cwd=repo).split("\0")[:-1]  # fmt: skip
 
 
 @pytest.mark.parametrize("row", NEVER)

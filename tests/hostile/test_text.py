@@ -48,7 +48,6 @@ def front(*lines: str) -> str:
 
 
 def raw(path: str, text: str) -> str:
-    """A call whose two texts are JSON as written here, escapes included."""
     return f'{{"name": "write_file", "arguments": {{"path": "{path}", "content": "{text}"}}}}'
 
 
@@ -158,22 +157,11 @@ def test_p07_nothing_is_decompressed(repo: Path) -> None:
 
 
 def test_p08_what_stands_beside_an_edit_keeps_its_bytes(repo: Path) -> None:
-    given(
-        repo,
-        {
-            "crlf": block("crlf.txt", "two\n", "2\n"),
-            "bom": block("bom.txt", "two\n", "2\n"),
-            "mixed": call("mixed.txt", "a\r\nb\rc\nd"),
-        },
-    )
-    assert blob(repo, "crlf.txt") == "one\r\n2\r\nlast"
-    assert blob(repo, "bom.txt") == "\ufeffone\n2"
-    assert blob(repo, "mixed.txt") == "a\r\nb\rc\nd"
-
-
-def blob(repo: Path, path: str) -> str:
-    """A file's text on the target; without its last newline."""
-    return git("cat-file", "-p", f"trunk:{path}", cwd=repo)
+    wanted = {"crlf": "one\r\n2\r\nlast", "bom": "\ufeffone\n2", "mixed": "a\r\nb\rc\nd"}
+    texts = {name: block(f"{name}.txt", "two\n", "2\n") for name in ("crlf", "bom")}
+    given(repo, texts | {"mixed": call("mixed.txt", wanted["mixed"])})
+    for name, text in wanted.items():
+        assert git("cat-file", "-p", f"trunk:{name}.txt", cwd=repo) == text
 
 
 EVIL = (

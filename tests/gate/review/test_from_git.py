@@ -59,17 +59,18 @@ def log(repo: Path) -> dict[str, dict[str, Any]]:
     return {told["id"]: told for told in map(json.loads, lines)}
 
 
-def lose_the_queue(repo: Path) -> None:
-    shutil.rmtree(repo / ".patchq")
-
-
-def facts(told: dict[str, Any]) -> dict[str, Any]:
-    """What git knows of a batch."""
-    kept = ("id", "state", "duplicate_of", "target", "agent", "model", "branch", "commit", "tree")
-    edits = sorted((edit["path"], edit["op"]) for edit in told["edits"])
-    base, source = told["base"]["commit"], told["source"]["sha256"]
-    more = {"diff": told["diff"], "edits": edits, "base": base, "source": source}
-    return {key: told[key] for key in kept} | more
+def facts(reports: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What git knows of each batch."""
+    kept = ("state", "duplicate_of", "target", "agent", "model", "branch", "commit", "tree", "diff")
+    return {
+        id: [
+            sorted((edit["path"], edit["op"]) for edit in told["edits"]),
+            told["base"]["commit"],
+            told["source"]["sha256"],
+            *(told[key] for key in kept),
+        ]
+        for id, told in reports.items()
+    }
 
 
 def test_all_is_known_from_git_alone(repo: Path) -> None:
@@ -78,20 +79,16 @@ def test_all_is_known_from_git_alone(repo: Path) -> None:
     assert {id: told["state"] for id, told in before.items()} == STATES
     notes_say_who_when_and_why(repo, before)
     diff = patchq("show", "accepted", "--diff", cwd=repo).out
-    lose_the_queue(repo)
-    after = log(repo)
-    assert {id: facts(told) for id, told in after.items()} == {
-        id: facts(told) for id, told in before.items()
-    }
+    shutil.rmtree(repo / ".patchq")
+    assert facts(log(repo)) == facts(before)
     assert patchq("show", "accepted", "--diff", cwd=repo).out == diff
     page = patchq("show", "accepted", cwd=repo).out
     assert page.startswith("# `accepted`: accepted\n")
     assert ALONE in page
     assert ALONE in patchq("status", "accepted", cwd=repo).out
     waiting = patchq("--json", "status", cwd=repo).json()["waiting"]
-    assert [(told["id"], told["paths"]) for told in waiting] == [
-        ("superseded-2", ["e.txt"]), ("waits", ["g.txt"]),
-    ]  # fmt: skip
+    paths = {told["id"]: told["paths"] for told in waiting}
+    assert paths == {"superseded-2": ["e.txt"], "waits": ["g.txt"]}
     assert not (repo / ".patchq").exists()
 
 
@@ -99,7 +96,7 @@ def test_what_waits_lands_where_its_branch_does_not_have_to_move(repo: Path) -> 
     commit_files(repo, {".patchq.yaml": CONFIG.format("review")})
     for id in "abc":
         batch(repo, id, f"{id}.txt")
-    lose_the_queue(repo)
+    shutil.rmtree(repo / ".patchq")
     patchq("init", cwd=repo)
     left_out = patchq("accept", "a", "b", cwd=repo, code=1)
     assert "accepted   a  main" in left_out.out
@@ -143,7 +140,7 @@ def test_notes_of_people_and_of_git_are_kept(repo: Path) -> None:
     note = git("notes", "--ref=patchq", "show", commit, cwd=repo)
     assert note.startswith("Ada: looks good\n\nPatchq-Batch: x\nPatchq-State: reverted\n")
     git("notes", "--ref=patchq", "append", "-m", "Ada: a pity", commit, cwd=repo)
-    lose_the_queue(repo)
+    shutil.rmtree(repo / ".patchq")
     assert log(repo)["x"]["state"] == "reverted"
 
 
@@ -151,6 +148,6 @@ def test_an_id_is_its_own_change_and_no_beginning(repo: Path) -> None:
     batch(repo, "login", "a.txt")
     commit_files(repo, {".patchq.yaml": CONFIG.format("review")})
     batch(repo, "login-two", "b.txt")
-    lose_the_queue(repo)
+    shutil.rmtree(repo / ".patchq")
     assert patchq("show", "login", cwd=repo).out.startswith("# `login`: applied\n")
     assert "login is over" in patchq("accept", "login", cwd=repo, code=2).err

@@ -7,27 +7,24 @@ from typing import Any
 
 import pytest
 
+from tests.gate.review.beside import in_review_mode
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip
+from tests.helpers.gitrepo import commit_files, git, tip
 
-FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    repo = make_repo(tmp_path / "repo", FILES)
-    (repo / ".git/info/exclude").write_text("/.patchq/\n")
-    patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").unlink()
-    assert run(repo, x=EDIT)["state"] == "proposed"
+    repo = in_review_mode(tmp_path, {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"})
+    drop(repo / ".patchq", {"x.md": EDIT})
+    assert run(repo)["state"] == "proposed"
     return repo
 
 
-def run(repo: Path, **responses: str) -> dict[str, Any]:
-    drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
-    patchq("run", cwd=repo, code=None)
-    return report(repo / ".patchq", [*responses, "x"][-1 if not responses else -2])
+def run(repo: Path) -> dict[str, Any]:
+    patchq("run", cwd=repo)
+    return report(repo / ".patchq", "x")
 
 
 def refs(repo: Path, below: str = "refs/patchq") -> list[str]:
@@ -44,7 +41,6 @@ def looks(repo: Path, state: str, note: str) -> None:
 
 
 def test_what_is_told_follows_a_branch_that_a_person_changed(repo: Path) -> None:
-    """Commit, tree, diff and size go together, before the branch lands and afterwards."""
     before = report(repo / ".patchq", "x")
     tree = repo.parent / "tree"
     git("worktree", "add", "-q", str(tree), "patchq/x", cwd=repo)

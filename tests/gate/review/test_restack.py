@@ -21,10 +21,16 @@ def repo(tmp_path: Path) -> Path:
     return in_review_mode(tmp_path, {"a.txt": TEXT, "b.txt": TEXT, "dir/c.txt": "c\n"})
 
 
-def run(repo: Path, **responses: str) -> None:
-    """Have the responses worked off, one after the other; each comes from the agent `of-<name>`."""
+def send(repo: Path, **responses: str) -> None:
+    """Drop the responses; each comes from the agent `of-<name>`."""
     for name, text in responses.items():
         drop(repo / ".patchq", {f"{name}.md": f"---\nagent: of-{name}\n---\n{text}"})
+
+
+def run(repo: Path, **responses: str) -> None:
+    """Have the responses worked off, one after the other."""
+    for name, text in responses.items():
+        send(repo, **{name: text})
         patchq("run", cwd=repo, code=None)
     if not responses:
         patchq("run", cwd=repo)
@@ -73,12 +79,9 @@ COLLISIONS = {
 def test_collision_is_named_in_both_reports(
     repo: Path, x: str, y: str, at_x: tuple[str, Any], at_y: tuple[str, Any], together: bool
 ) -> None:
-    if together:
-        both = {
-            f"{id}.md": f"---\nagent: of-{id}\n---\n{text}" for id, text in (("x", x), ("y", y))
-        }
-        drop(repo / ".patchq", both)
-    run(repo, **({} if together else {"x": x, "y": y}))
+    for responses in [{"x": x, "y": y}] if together else [{"x": x}, {"y": y}]:
+        send(repo, **responses)
+        run(repo)
     line_x, line_y = (lines and lines[0] for _, lines in (at_x, at_y))
     assert pending(repo, "x") == [("1", at_x[0], line_x, "y", "of-y", "1", *at_y)]
     assert pending(repo, "y") == [("1", at_y[0], line_y, "x", "of-x", "1", *at_x)]
@@ -104,8 +107,7 @@ def test_collision_goes_with_the_other_batch(repo: Path, how: str) -> None:
         git("branch", "-q", "-D", "patchq/x", cwd=repo)
         run(repo)
     else:
-        drop(repo / ".patchq", {"w.md": f"---\nretries: x\n---\n{change(1, 1)}"})
-        patchq("run", cwd=repo)
+        patchq("apply", "-", cwd=repo, stdin=f"---\nretries: x\n---\n{change(1, 1)}")
     assert [row[3] for row in pending(repo, "y")] == ["z"]
     assert told(repo, "x")["state"] in ("discarded", "superseded")
     sound(repo, "y")
@@ -233,8 +235,7 @@ def test_death_between_two_steps_is_put_right(repo: Path, step: int, settle: str
     else:
         assert told(repo, "y")["state"] == "accepted"
         assert told(repo, "y")["commit"] == tip(repo)
-        edits = told(repo, "y")["edits"]
-        assert [edit["state"] for edit in edits] == ["applied"]
+        assert [edit["state"] for edit in told(repo, "y")["edits"]] == ["applied"]
     assert git("for-each-ref", "refs/heads/patchq/y", "refs/patchq/waiting/y", cwd=repo) == ""
     assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
 

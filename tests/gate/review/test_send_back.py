@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -16,7 +17,6 @@ from patchq.gate.errors import UsageError
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import notes
 from patchq.gate.pipeline.notes import Note
-from patchq.gate.pipeline.session import Session
 from patchq.gate.report.document import plain
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import CommentEntry, Report
@@ -35,25 +35,19 @@ from tests.helpers.sessions import opened
 class Desk:
     """A repository with its queue, worked on in this process."""
 
-    def __init__(self, place: Path, files: Mapping[str, str]) -> None:
-        self.repo = make_repo(place / "repo", files)
+    def __init__(self, place: Path) -> None:
+        self.repo = make_repo(place / "repo", {"a.txt": TEXT, "b.txt": TEXT})
         (self.repo / ".git/info/exclude").write_text("/.patchq/\n")
-        self.config = Config()
         self.root = self.repo / ".patchq"
-        self._opened: list[Session] = []
-        self.begin()
+        self.begin(Config())
 
-    def begin(self, **changes: Any) -> None:
+    def begin(self, config: Config) -> None:
         """A new process, as it were; the queue's folder is made if it is gone."""
-        self.end()
-        self.config = replace(self.config, **changes)
-        self.session = opened(self.repo, self.config)
-        self._opened = [self.session]
+        self.session = opened(self.repo, config)
 
     def end(self) -> None:
-        for session in self._opened:
-            session.queue.release()
-            session.close()
+        self.session.queue.release()
+        self.session.close()
 
     def feed(self, **responses: str) -> None:
         """Have the responses worked off; each has its name for an id, and comes from `agent`."""
@@ -62,9 +56,6 @@ class Desk:
             head = head.removeprefix("---\n")
             data = f"---\nagent: agent\n{head}---\n{body}"
             self.session.queue.submit(data.encode(), f"{name}.md")
-        self.run()
-
-    def run(self) -> None:
         self.session.queue.acquire()
         while worker.turn(self.session, lambda report: None):
             pass
@@ -89,7 +80,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path, {"a.txt": TEXT, "b.txt": TEXT})
+    desk = Desk(tmp_path)
     yield desk
     desk.end()
 
@@ -120,9 +111,7 @@ def commented(note: Note) -> str:
 def test_words_go_to_the_agent_and_its_answer_shows_what_became_of_them(desk: Desk) -> None:
     desk.feed(x=change(10, 20))
     commit = desk.told("x").commit
-    said = (
-        "In short.\n\nTwice.\na.txt:10: say why\n  and how\nedit 2: not this\na.txt:-5: and this?\n"
-    )
+    said = "In short.\n\nTwice.\na.txt:10: say why\n  and how\nedit 2: not this\na.txt:-5: and?\n"
     asked = desk.ask("x", said, by="Ann")
     assert (asked.state, asked.commit) == ("proposed", commit)
     assert says(asked)[:2] == ("changes_requested", "Ann")
@@ -130,7 +119,7 @@ def test_words_go_to_the_agent_and_its_answer_shows_what_became_of_them(desk: De
         (None, None, None, None, "In short.\n\nTwice.", None),
         ("a.txt", 10, "new", None, "say why\n  and how", None),
         ("a.txt", None, None, "2", "not this", None),
-        ("a.txt", 5, "base", None, "and this?", None),
+        ("a.txt", 5, "base", None, "and?", None),
     ]
     assert [p.code for p in asked.problems] == ["review.changes"]
     prompt = asked.retry.prompt
@@ -167,8 +156,7 @@ def test_what_became_of_a_comment(
     desk.feed(x=first)
     desk.ask("x", said)
     desk.feed(y=f"---\nretries: x\n---\n{answer}")
-    new = desk.told("y")
-    assert [one[-1] for one in places(new)] == [changed]
+    assert [one[-1] for one in places(desk.told("y"))] == [changed]
 
 
 def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
@@ -192,7 +180,7 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
     assert notes.agrees(note, asked)
     desk.end()
     shutil.rmtree(desk.root)
-    desk.begin()
+    desk.begin(Config())
     alone, _ = from_git.reports(desk.session, ["x"])["x"]
     assert says(alone) == says(asked)
     assert "13 | LINE 10" in (alone.retry.prompt or "")
@@ -228,8 +216,9 @@ def test_a_person_may_still_decide(desk: Desk, end: Accept | Discard) -> None:
 
 def test_a_configured_model_is_asked_by_a_request(desk: Desk) -> None:
     desk.feed(x=change(10))
-    llm = replace(desk.config.llm, model="m", base_url="http://127.0.0.1:9/", auto_retry=1)
-    desk.begin(llm=llm)
+    llm = replace(Config().llm, model="m", base_url="http://127.0.0.1:9/", auto_retry=1)
+    desk.end()
+    desk.begin(Config(llm=llm))
     desk.ask("x", "a.txt:10: x")
     (request,) = (desk.root / "inbox").glob("*.request.yaml")
     assert request.read_text() == 'form: "auto"\nretries: "x"\n'
@@ -238,22 +227,18 @@ def test_a_configured_model_is_asked_by_a_request(desk: Desk) -> None:
 def test_a_crash_before_the_note_is_put_right(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.feed(x=change(10))
 
-    def die(*args: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr(notes, "add", die)
+        patch.setattr(notes, "add", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             desk.ask("x", "a.txt:10: x")
     assert list(notes.each(desk.session)) == []
-    damages = [damage.what for damage in fsck.check(desk.session)]
-    assert damages == ["note.missing"]
+    assert [damage.what for damage in fsck.check(desk.session)] == ["note.missing"]
     reports.reconcile(desk.session)
     (note,) = notes.each(desk.session)
     assert notes.agrees(note, desk.told("x"))
 
 
-WRONG: list[tuple[str, list[str]]] = [
+WRONG = [
     ("a.txt:41: x", ["there is no line 41 of a.txt in the proposal"]),
     ("a.txt\0:1: x", ["there is no line 1 of a.txt\\x00"]),
     ("edit 7: x", ["there is no edit 7"]),
