@@ -246,12 +246,8 @@ def test_f17_directories_on_different_file_systems_are_refused(root: Path) -> No
         "StoreQueue(Path(sys.argv[1])).acquire()\n"
     )
     script = 'mount -t tmpfs none "$1/done" && exec "$2" -c "$3" "$1"'
-    told = subprocess.run(
-        [*_MOUNTS, "sh", "-c", script, "sh", str(root), sys.executable, acquire],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    words = [*_MOUNTS, "sh", "-c", script, "sh", str(root), sys.executable, acquire]
+    told = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert "UsageError: " in told.stderr
     assert "different file systems" in told.stderr
 
@@ -283,9 +279,8 @@ def test_the_lock_names_its_owner_and_ends_with_it(root: Path) -> None:
         "import subprocess; child = subprocess.Popen(['sleep', '30'], close_fds=False)\n"
         "print(child.pid, flush=True); time.sleep(30)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", hold, str(root)], stdout=subprocess.PIPE, text=True
-    ) as holder:
+    words = [sys.executable, "-c", hold, str(root)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
         orphan = int(line_of(holder.stdout))
         queue = StoreQueue(root)
         with pytest.raises(QueueLocked, match=str(holder.pid)):

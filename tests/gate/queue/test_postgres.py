@@ -54,10 +54,8 @@ def again(database: str) -> Iterator[Open]:
     opened: list[PostgresQueue] = []
 
     def another(**more: object) -> PostgresQueue:
-        def lane_of(data: bytes, name: str) -> str:
-            return data.decode().partition(" ")[0]
-
-        opened.append(PostgresQueue(database, lane_of=lane_of, **more))  # type: ignore[arg-type]
+        more["lane_of"] = lambda data, name: data.decode().partition(" ")[0]
+        opened.append(PostgresQueue(database, **more))  # type: ignore[arg-type]
         return opened[-1]
 
     yield another
@@ -125,10 +123,8 @@ def test_a_lost_claim_takes_nothing_from_those_before_it(again: Open, step: str)
         zombie.submit(text, "x.md")
     claims = zombie.claim(9)
     ids = [zombie.reserve(claim, "fix") for claim in claims]
-    with psycopg.connect(zombie.store.conninfo, autocommit=True) as connection:
-        connection.execute(
-            "update responses set session = null where id = %s", (ids[1],)
-        )  # as who takes over drops what a frozen one had
+    with psycopg.connect(zombie.store.conninfo, autocommit=True) as taker:
+        taker.execute("update responses set session = null where id = %s", (ids[1],))
     together = ExitStack()
     together.enter_context(zombie.together())
     getattr(zombie, step)(claims[0], report(claims[0], ids[0]))
@@ -160,24 +156,19 @@ def test_a_lane_whose_owner_died_is_free_once_what_it_had_is_recovered(
 
 @contextmanager
 def owner(database: str, times: int = 0, code: str = "") -> Iterator[subprocess.Popen[str]]:
-    """A process that has claimed everything; what it says next is how the code ended, so often."""
     words, pipe = [sys.executable, "-c", OWNER, database, str(times), code], subprocess.PIPE
     with running(words, stdin=pipe, stdout=pipe, text=True) as process:
         assert line_of(process.stdout) == "1\n"
         yield process
 
 
-@pytest.mark.parametrize(
-    ("write", "decided"),
-    [("queue.publish(claim, report)", True), ("queue.intend(claim, report)", False)],
-    ids=["decided", "in hand"],
-)
+@pytest.mark.parametrize(("write", "decided"), [("publish", True), ("intend", False)])
 def test_a_frozen_owner_that_wakes_writes_nothing(
     again: Open, database: str, write: str, decided: bool
 ) -> None:
     queue = again(takeover_seconds=0.4)
     queue.submit(b"a 1", "x.md")
-    with owner(database, 2, ZOMBIE + write) as process:
+    with owner(database, 2, f"{ZOMBIE}queue.{write}(claim, report)") as process:
         os.kill(process.pid, signal.SIGSTOP)
         [claim] = until(queue.recover)
         if decided:
@@ -242,12 +233,10 @@ def test_nothing_that_was_flushed_is_lost_with_the_server() -> None:
         queue.intend(claim, intended)
         queue.sync()
         server.end(signal.SIGKILL)
-        with pytest.raises(DatabaseFault) as away:
-            queue.publish(claim, intended)
-        with pytest.raises(DatabaseFault) as still:
-            queue.recover()
-        assert away.value.retryable
-        assert still.value.retryable
+        for step in (lambda: queue.publish(claim, intended), queue.recover):
+            with pytest.raises(DatabaseFault) as away:
+                step()
+            assert away.value.retryable
         server.start()
         [back] = queue.recover()
         assert (back.data, back.intended) == (b"a 1", intended)

@@ -15,7 +15,7 @@ from patchq.gate.queue.events import Events
 from patchq.gate.queue.shelf import Shelf
 from patchq.gate.queue.spool import create, digest
 from patchq.gate.report.document import plain
-from tests.helpers.claims import claimed, finish, report
+from tests.helpers.claims import claimed, finish, hold, report
 from tests.helpers.stores import sql
 
 
@@ -45,19 +45,17 @@ def test_g13_what_belongs_to_a_held_batch_whose_row_was_lost_goes(root: Path) ->
     like_a_claim = "0000000000000000-1.y"
     with closing(reopened(root)) as queue:
         claim, kept = claimed(queue), claimed(queue, name="y.md")
-        for each, id in ((claim, "x"), (kept, like_a_claim)):
-            held = report(each, queue.reserve(each, id), "held")
-            queue.hold(each, held)
+        hold(queue, claim, "x")
+        hold(queue, kept, like_a_claim)
         sql(root, "delete from responses where number = 1")
         sql(root, "delete from papers where number = 1")
     (root / "active/x.report.md.tmp").write_bytes(b"# pa")
     (root / f"active/{claim.token}.x.md.tmp").write_bytes(b"te")
     with closing(reopened(root)) as queue:
         found = {each.token: each for each in queue.recover()}
-        kinds = {token: each.held for token, each in found.items()}
-        assert kinds == {claim.token: False, kept.token: True}
         back = found[claim.token]
-        queue.publish(back, report(back, queue.reserve(back, "x")))
+        assert (len(found), back.held, found[kept.token].held) == (2, False, True)
+        finish(queue, back, "x")
         names = sorted(path.name for path in (root / "active").iterdir())
         assert names == [f"{like_a_claim}.report.json", f"{like_a_claim}.report.md",
                          f"{kept.token}.y.md"]  # fmt: skip

@@ -131,9 +131,7 @@ def test_a_person_looks_at_a_link(repo: Path, work: Path, path: str, to: str) ->
 
 
 THROUGH = {
-    "a new file": "folder/new.txt\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n",
     "an edit": "folder/c.txt\n<<<<<<< SEARCH\nc\n=======\nx\n>>>>>>> REPLACE\n",
-    "the link's text": "old\n<<<<<<< SEARCH\na.txt\n=======\nx\n>>>>>>> REPLACE\n",
     "the link itself": "old\n<<<<<<< DELETE\n>>>>>>> DELETE\n",
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.review.beside import NUMBERED, tree, with_work_tree, work
+from tests.gate.review.beside import tree, with_work_tree, work
 from tests.helpers.command import patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
@@ -16,10 +16,8 @@ __all__ = ["work"]
 
 def text(**lines: str) -> str:
     """The file with other lines, by their numbers: `_3="x"`."""
-    there = list(NUMBERED)
-    for name, line in lines.items():
-        there[int(name[1:]) - 1] = f"{line}\n"
-    return "".join(there)
+    there = [lines.get(f"_{number}", f"line {number}") for number in range(1, 31)]
+    return "\n".join([*there, ""])
 
 
 @pytest.fixture
@@ -27,33 +25,27 @@ def repo(tmp_path: Path) -> Path:
     return with_work_tree(make_repo(tmp_path / "repo", {"a.txt": text(), "b.txt": "b\n"}))
 
 
+def merge(work: Path, *words: str) -> None:
+    git("merge", "-q", "--no-edit", *words, cwd=work)
+
+
 def resolved(work: Path, content: str) -> None:
-    (work / "a.txt").write_text(content)
-    git("add", "a.txt", cwd=work)
-    git("commit", "-q", "-m", "Merge branch 'main' into work", cwd=work)
-
-
-def merge(work: Path, *words: str, conflicts: bool = False) -> None:
-    try:
-        git("merge", "-q", "--no-edit", *(words or ("main",)), cwd=work)
-    except AssertionError:
-        assert conflicts
+    merge(work, "--strategy=ours", "--no-commit", "main")
+    commit_files(work, {"a.txt": content}, "Merge branch 'main' into work")
 
 
 def clean(repo: Path, work: Path) -> None:
     commit_files(work, {"a.txt": text(_3="ours")}, "Write three")
     commit_files(repo, {"a.txt": text(_20="theirs"), "c.txt": "c\n"})
-    merge(work)
+    merge(work, "main")
 
 
 def twice(repo: Path, work: Path) -> None:
     commit_files(work, {"a.txt": text(_3="ours", _9="ours")}, "Write three")
     commit_files(repo, {"a.txt": text(_3="theirs", _20="theirs")})
-    merge(work, conflicts=True)
     resolved(work, text(_3="both", _9="ours", _20="theirs"))
     commit_files(work, {"b.txt": "b\nours\n"}, "Write b")
     commit_files(repo, {"a.txt": text(_3="theirs again", _20="theirs")})
-    merge(work, conflicts=True)
     resolved(work, text(_3="all", _9="ours", _20="theirs"))
     commit_files(work, {"d.txt": "d\n"}, "Write d")
 
@@ -65,11 +57,10 @@ def that_takes_back(repo: Path, work: Path) -> None:
     merge(work, "-X", "ours", "main")
 
 
-MERGED = (clean, twice, that_takes_back)
 Made = Callable[[Path, Path], None]
 
 
-@pytest.mark.parametrize("made", MERGED)
+@pytest.mark.parametrize("made", [clean, twice, that_takes_back])
 @pytest.mark.parametrize("moved", [False, True], ids=["the target stays", "the target moves on"])
 def test_it_lands_as_git_merges_it(repo: Path, work: Path, made: Made, moved: bool) -> None:
     made(repo, work)
@@ -104,10 +95,11 @@ def each_other(repo: Path, work: Path) -> None:
     merge(work, "was")
 
 
+WORK = ("--branch", "work")
 WRONG = {
-    "another branch": (another_branch, (), "of what"),
-    "each other": (each_other, (), "2 commits to begin from"),
-    "a series": (clean, ("--series",), "has no place in a series"),
+    "another branch": (another_branch, WORK, "of what"),
+    "each other": (each_other, WORK, "2 commits to begin from"),
+    "a series": (clean, (*WORK, "--series"), "has no place in a series"),
     "from before the merge": (clean, ("--range", "main~2..work"), "of what"),
 }
 
@@ -117,6 +109,5 @@ def test_other_merges_are_turned_away(
     repo: Path, work: Path, made: Made, words: tuple[str, ...], said: str
 ) -> None:
     made(repo, work)
-    named = words if "--range" in words else ("--branch", "work", *words)
-    assert said in patchq("submit", *named, cwd=repo, code=2).err
+    assert said in patchq("submit", *words, cwd=repo, code=2).err
     assert list((repo / ".patchq/inbox").iterdir()) == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from msgspec.structs import replace
 
@@ -12,19 +10,17 @@ from patchq.gate.report.schema import Report
 from patchq.gate.review.rows import FileRows, Row, side_by_side, word_marks
 from tests.helpers.outcomes import EVIL, GOOD, PROPOSED, to_json
 
+Edit = tuple[str, tuple[int, int] | None]  # its id and its lines on the base
 
-def reported(*edits: tuple[str, tuple[int, int] | None]) -> Report:
-    """A report with these edits, each by its id and its lines on the base."""
+
+def reported(*edits: Edit) -> Report:
     made = (replace(GOOD, id=id, state="applied", lines=at, path="a.py") for id, at in edits)
     return to_json(replace(PROPOSED, edits=tuple(made), problems=()))
 
 
-def shown(
-    old: str | bytes | None, new: str | bytes | None, *edits: tuple[str, tuple[int, int] | None]
-) -> FileRows:
+def shown(old: str | bytes, new: str | bytes, *edits: Edit) -> FileRows:
     before, after = (text.encode() if isinstance(text, str) else text for text in (old, new))
-    change = FileChange("a.py", before, after)
-    (file,) = side_by_side(reported(*edits), [change])
+    (file,) = side_by_side(reported(*edits), [FileChange("a.py", before, after)])
     return file
 
 
@@ -44,12 +40,8 @@ def brief(row: Row) -> str:
         # an insertion belongs to the edit whose anchor it borders on
         ("x\ny\n", "x\nnew\ny\n", [("1", (1, 1)), ("2", (9, 9))], ["s 1/1", "a -/2 [1]", "s 2/3"]),
         # a new line goes with the old one before it
-        (
-            "a 1\nb 1\n",
-            "a 2\nnew\nb 2\n",
-            [("1", (1, 1)), ("2", (2, 2))],
-            ["c 1/1 [1]", "a -/2 [1]", "c 2/3 [2]"],
-        ),
+        ("a 1\nb 1\n", "a 2\nnew\nb 2\n", [("1", (1, 1)), ("2", (2, 2))],
+         ["c 1/1 [1]", "a -/2 [1]", "c 2/3 [2]"]),
         # the narrower quote is the one that is meant
         ("a 1\nb 1\nc\n", "a 2\nb 2\nc\n", [("1", (1, 3)), ("2", (2, 2))],
          ["c 1/1 [1]", "c 2/2 [2]", "s 3/3"]),
@@ -61,9 +53,7 @@ def brief(row: Row) -> str:
         ("x\n", "x\n", [("1", (1, 1))], []),
     ],
 )  # fmt: skip
-def test_rows(
-    old: str | None, new: str | None, edits: list[tuple[str, Any]], expected: list[str]
-) -> None:
+def test_rows(old: str, new: str, edits: list[Edit], expected: list[str]) -> None:
     assert [brief(row) for row in shown(old, new, *edits).rows] == expected
 
 
