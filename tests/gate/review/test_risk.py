@@ -46,6 +46,8 @@ TABLE: list[tuple[Mapping[str, Any], int | None, str, list[str]]] = [
     ({"hooks": (replace(PASSED, exit=1, stage="post-commit"),)}, None, "low", ["no check has run"]),
     ({"problems": (warning("path.review", "ci.yml"), warning("path.review", "Makefile"))}, None,
      "high", ["a person has to look at what it touches: ci.yml, Makefile"]),
+    ({"problems": (warning("base.unknown"),)}, None, "high",
+     ["it changes a file without saying what it has seen of it"]),
     ({"problems": (warning("match.count"),)}, None, "medium",
      ["the report warns of it (match.count)"]),
     ({"problems": (warning("worktree.dirty", "a"),)}, None, "low", ["uncommitted changes: a"]),
