@@ -203,8 +203,7 @@ sys.exit(main(["run"]))
 
 
 def ends_before_long(repo: Path, what: str) -> int:
-    """How many processes died that were killed over `what` they land, until one came to its end, or
-    was killed over what is held."""
+    """How many died over `what` they land, until one came to its end or something is held."""
     for deaths in range(20):
         command = [sys.executable, "-c", LANDS_LITTLE, what]
         done = subprocess.run(command, cwd=repo, check=False, timeout=300).returncode

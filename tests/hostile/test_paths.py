@@ -118,7 +118,6 @@ def test_t01_t02_t03_t04_patchq_takes_no_path_that_git_refuses(tmp_path: Path) -
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """A repository in auto mode with what paths may run into."""
     files = dict.fromkeys(("a.txt", "src/app.py", "straße", "é.txt", "README.md"), TEXT)
     repo = make_repo(tmp_path / "repo", files)
     (repo / "link").symlink_to("src")
@@ -209,11 +208,8 @@ def test_t07_a_directory_may_take_the_place_of_a_file_that_the_batch_deletes(rep
 
 def test_t12_no_file_becomes_executable_unseen(repo: Path) -> None:
     new = DIFF.format(path="run.sh", more="new file mode 100755\n")
-    more = (
-        "diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\n--- a/a.txt\n+++ b/a.txt\n"
-    )
-    more += "@@ -1 +1 @@\n-one\n+two\n"
     alone = "diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\n"
+    more = f"{alone}--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two\n"
     for name, told in given(repo, {"new": new, "more": more, "alone": alone}).items():
         assert told["state"] == "proposed", name
         assert [mode for mode, _ in paths_of(repo, told["commit"])] == ["100755"], name

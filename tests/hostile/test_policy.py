@@ -57,11 +57,8 @@ def repo(tmp_path: Path) -> Path:
     commit_files(repo, {"a.txt": "one\n", "tools/check": "exit 0\n"})
     git("branch", "trunk", cwd=repo)
     patchq("init", cwd=repo)
-    write_config(
-        repo,
-        "version: 1\nmode: auto\ntarget: trunk\n"
-        "hooks:\n- {id: gate, stage: pre-apply, run: 'sh tools/gate.sh || true'}\n",
-    )
+    hook = "{id: gate, stage: pre-apply, run: 'sh tools/gate.sh || true'}"
+    write_config(repo, f"version: 1\nmode: auto\ntarget: trunk\nhooks: [{hook}]\n")
     return repo
 
 
@@ -70,7 +67,6 @@ def write(path: str) -> str:
 
 
 def reports_on(repo: Path, paths: list[str], before: str = "") -> dict[str, dict[str, Any]]:
-    """The reports on one response for each path, by the path; `before` begins each response."""
     texts = {str(number): before + write(path) for number, path in enumerate(paths)}
     return {paths[int(number)]: told for number, told in given(repo, texts).items()}
 

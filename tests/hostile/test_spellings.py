@@ -4,7 +4,7 @@ written, and whatever is to become of the file, the same spellings are refused."
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -92,6 +92,15 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
+def written(ways: dict[str, Way], paths: Sequence[str]) -> dict[str, str]:
+    """A response for each way and path, by the way and the number of the path."""
+    return {
+        f"{way}.{number}": write(path)
+        for way, write in ways.items()
+        for number, path in enumerate(paths)
+    }
+
+
 def landed(repo: Path, responses: dict[str, str]) -> dict[str, list[str]]:
     """The paths that each response would change, for those that are not refused."""
     reports = given(repo, responses)
@@ -105,25 +114,11 @@ def landed(repo: Path, responses: dict[str, str]) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("row", NEVER)
 def test_t01_t02_t03_t09_t10_no_format_carries_a_path_that_is_refused(repo: Path, row: str) -> None:
-    ways = {**LINES, **DATA}
-    texts = {
-        f"{way}.{number}": write(path)
-        for way, write in ways.items()
-        for number, path in enumerate(NEVER[row])
-    }
-    wrong = landed(repo, texts)
-    assert {
-        (name, NEVER[row][int(name.rpartition(".")[2])]): at for name, at in wrong.items()
-    } == {}
+    assert landed(repo, written({**LINES, **DATA}, NEVER[row])) == {}
 
 
 def test_t09_a_blank_at_the_edge_of_a_quoted_path_is_part_of_it(repo: Path) -> None:
-    texts = {
-        f"{way}.{number}": write(path)
-        for way, write in DATA.items()
-        for number, path in enumerate(EDGES)
-    }
-    assert landed(repo, texts) == {}
+    assert landed(repo, written(DATA, EDGES)) == {}
 
 
 def test_t09_a_blank_at_a_lines_end_is_none_of_the_path(repo: Path) -> None:

@@ -232,6 +232,11 @@ def test_a_link_in_the_place_of_a_report_is_replaced_not_followed(
     assert not (root / "done/x.report.json").is_symlink()
 
 
+ACQUIRE = """
+import sys; from pathlib import Path
+from patchq.gate.queue.engine import StoreQueue
+queue = StoreQueue(Path(sys.argv[1])); queue.acquire()
+"""
 _MOUNTS = ["unshare", "-rm"]
 
 
@@ -240,13 +245,8 @@ _MOUNTS = ["unshare", "-rm"]
     reason="needs mount namespaces",
 )
 def test_f17_directories_on_different_file_systems_are_refused(root: Path) -> None:
-    acquire = (
-        "import sys; from pathlib import Path\n"
-        "from patchq.gate.queue.engine import StoreQueue\n"
-        "StoreQueue(Path(sys.argv[1])).acquire()\n"
-    )
     script = 'mount -t tmpfs none "$1/done" && exec "$2" -c "$3" "$1"'
-    words = [*_MOUNTS, "sh", "-c", script, "sh", str(root), sys.executable, acquire]
+    words = [*_MOUNTS, "sh", "-c", script, "sh", str(root), sys.executable, ACQUIRE]
     told = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert "UsageError: " in told.stderr
     assert "different file systems" in told.stderr
@@ -273,13 +273,10 @@ def test_a_full_disk_is_a_fault_and_loses_nothing(root: Path, queue: StoreQueue)
 
 def test_the_lock_names_its_owner_and_ends_with_it(root: Path) -> None:
     hold = (
-        "import sys, time; from pathlib import Path\n"
-        "from patchq.gate.queue.engine import StoreQueue\n"
-        "queue = StoreQueue(Path(sys.argv[1])); queue.acquire()\n"
-        "import subprocess; child = subprocess.Popen(['sleep', '30'], close_fds=False)\n"
+        "import subprocess, time; child = subprocess.Popen(['sleep', '30'], close_fds=False)\n"
         "print(child.pid, flush=True); time.sleep(30)\n"
     )
-    words = [sys.executable, "-c", hold, str(root)]
+    words = [sys.executable, "-c", ACQUIRE + hold, str(root)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
         orphan = int(line_of(holder.stdout))
         queue = StoreQueue(root)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,10 @@ def run(repo: Path, name: str, text: str, code: int | None = None) -> None:
     patchq("run", cwd=repo, code=code)
 
 
+def states(told: dict[str, Any]) -> list[str]:
+    return [edit["state"] for edit in told["edits"]]
+
+
 def test_a_refused_response_is_decided_on_today_s_tip(repo: Path) -> None:
     run(repo, "x.md", LATER, 1)
     told = patchq("--json", "retry", "x", cwd=repo, code=1).json()
@@ -44,15 +49,12 @@ def test_a_refused_response_is_decided_on_today_s_tip(repo: Path) -> None:
 
 def test_the_good_edits_of_a_refused_response(repo: Path) -> None:
     run(repo, "x.md", MIXED, 1)
-    states = {e["id"]: e["state"] for e in report(repo / ".patchq", "x")["edits"]}
-    assert states == {"1": "ready", "2": "failed", "3": "ready"}
+    assert states(report(repo / ".patchq", "x")) == ["ready", "failed", "ready"]
     wrong = patchq("retry", "x", "--without", "2,9", cwd=repo, code=2)
     assert "no edit 9; its edits: 1, 2, 3" in wrong.err
     told = patchq("--json", "retry", "x", "--without", "2", cwd=repo).json()
     assert told["state"] == "proposed"
-    assert [(e["id"], e["state"]) for e in told["edits"]] == [
-        ("1", "applied"), ("2", "skipped"), ("3", "applied"),
-    ]  # fmt: skip
+    assert states(told) == ["applied", "skipped", "applied"]
     assert git("show", "patchq/x-2:a.txt", cwd=repo) == "1\ntwo\nthree"
     assert git("show", "patchq/x-2:b.txt", cwd=repo) == "B"
 
@@ -82,26 +84,20 @@ def test_what_stands_is_not_tried_again(repo: Path) -> None:
     assert patchq("retry", "x", cwd=repo).out.startswith("applied    x-2 ")
 
 
-DEPENDENT = json.dumps(
-    {
-        "edits": [
-            {"id": id, "type": "modification", "file": file, "target": old, "replacement": new}
-            | ({"dependsOn": "1"} if id == "2" else {})
-            for id, file, old, new in (
-                ("1", "a.txt", "two", "2"), ("2", "b.txt", "b", "B"), ("3", "a.txt", "three", "3"),
-            )
-        ]
-    }
-)  # fmt: skip
+CHANGES = {"1": ("a.txt", "two", "2"), "2": ("b.txt", "b", "B"), "3": ("a.txt", "three", "3")}
+EDITS = [
+    {"id": id, "type": "modification", "file": file, "target": old, "replacement": new}
+    for id, (file, old, new) in CHANGES.items()
+]
+EDITS[1]["dependsOn"] = "1"
 
 
 @pytest.mark.parametrize(("words", "third"), [("--without=1", "applied"), ("--only=2", "skipped")])
 def test_accept_names_the_edits_that_a_choice_brings_back(
     repo: Path, words: str, third: str
 ) -> None:
-    run(repo, "x.json", DEPENDENT)
+    run(repo, "x.json", json.dumps({"edits": EDITS}))
     _, back = patchq("accept", "x", words, cwd=repo).out.splitlines()
     assert back.strip() == "with edit 2, which the choice brings back"
-    states = [edit["state"] for edit in report(repo / ".patchq", "x")["edits"]]
-    assert states == ["skipped", "applied", third]
+    assert states(report(repo / ".patchq", "x")) == ["skipped", "applied", third]
     assert git("show", "main:b.txt", cwd=repo) == "B"

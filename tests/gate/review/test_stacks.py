@@ -59,9 +59,8 @@ def test_what_depends_on_a_proposal_is_proposed_on_top_of_it(two: Path) -> None:
 def test_accept_of_both_is_one_move(two: Path) -> None:
     commits = [told(two, id)["commit"] for id in "ab"]
     result = patchq("accept", "--stack", "b", cwd=two)
-    assert [line.split()[:2] for line in result.out.splitlines()] == [
-        ["accepted", "a"], ["accepted", "b"],
-    ]  # fmt: skip
+    told_of = [line.split()[:2] for line in result.out.splitlines()]
+    assert told_of == [["accepted", "a"], ["accepted", "b"]]
     assert states(two, "a", "b") == ["accepted", "accepted"]
     assert [told(two, id)["commit"] for id in "ab"] == commits
     assert tip(two) == commits[1]
