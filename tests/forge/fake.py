@@ -174,8 +174,6 @@ class Fake:
         self._touch(self.pulls[number])
         return commit
 
-    # ------------------------------------------------------------ the API
-
     def handle(self, request: httpx2.Request) -> httpx2.Response:
         """Answer a request, unless a fault comes in between."""
         what = f"{request.method} {request.url.path.removeprefix(self.prefix)}"
@@ -224,8 +222,6 @@ class Fake:
         done = graphql_sync(schema, body["query"], root, variable_values=body["variables"])
         assert not done.errors, done.errors
         return httpx2.Response(200, json={"data": done.data})
-
-    # ------------------------------------------------------------ routes
 
     def users_get_authenticated(self, args: Any) -> Answer:
         return 200, {**self._user(self.me), "user_view_type": "private"}
@@ -351,8 +347,6 @@ class Fake:
 
     def teams_get_membership_for_user_in_org(self, login: str, args: Any) -> Answer:
         return (200, {"state": "active"}) if login == "grace" else (404, "Not Found")
-
-    # ------------------------------------------------------------ small things
 
     def _next(self) -> int:
         self._clock += 1

@@ -126,8 +126,6 @@ class GitLabFake(Fake):
         latest = {one["user"]["login"]: one for one in firm}
         return [one for one in latest.values() if one["state"] == state]
 
-    # ------------------------------------------------------------ the API
-
     def on_me(self, args: Any) -> Answer:
         return 200, self._profile(self.me)
 

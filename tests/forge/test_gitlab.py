@@ -141,7 +141,6 @@ def _commands(body: str) -> list[str]:
 def test_jobs_are_checks_but_for_the_status(fake: GitLabFake, scene: Scene) -> None:
     head = fake.pulls[1].values["head"]["sha"]
     jobs: list[tuple[str, bool, Any]] = [
-        ("created", False, "pending"),
         ("manual", False, "pending"),
         ("success", False, "success"),
         ("failed", False, "failure"),

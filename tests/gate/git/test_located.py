@@ -18,13 +18,8 @@ def repo(tmp_path: Path) -> Path:
     """A repository with a linked work tree inside, one beside, one that is gone from inside, one
     with a clone in its place, and a repository of its own."""
     repo = make_repo(tmp_path / "shop", {"src/a.py": "a\n", ".gitignore": "*.log\n/out/\n"})
-    for branch, place in (
-        ("in", "trees/in"),
-        ("gone", "trees/gone"),
-        ("beside", "../beside"),
-        ("cloned", "../cloned"),
-    ):
-        git("worktree", "add", "-q", "-b", branch, place, cwd=repo)
+    for place in ("trees/in", "trees/gone", "../beside", "../cloned"):
+        git("worktree", "add", "-q", "-b", place.split("/")[1], place, cwd=repo)
     for gone in ("trees/gone", "../cloned"):
         shutil.rmtree(repo / gone)
     git("clone", "-q", ".", "../cloned", cwd=repo)

@@ -368,23 +368,15 @@ def test_publish_knows_where_forges_ask_for_a_review(published: tuple[Path, Path
     assert "secret" not in done.stderr
 
 
-REFUSED = {
-    "state": "rejected",
-    "branch": None,
-    "edits": [{"path": "a.py"}, {"path": "a.py"}],
-    "problems": [
-        {"code": "match.none", "severity": "error", "message": "no", "path": "a.py", "line": 3}
-    ],
-}
-
-
 def notify(place: Path, **environ: str) -> tuple[int, str]:
     done = run("notify", place.parent, None, PATCHQ_REPORT=str(place), no_proxy="*", **environ)
     return done.returncode, done.stderr
 
 
 def test_notify_posts_the_essentials(tmp_path: Path) -> None:
-    place = report(tmp_path / "r.json", **REFUSED)
+    problem = {"code": "match.none", "severity": "error", "message": "no", "path": "a.py"}
+    fields = {"state": "rejected", "branch": None, "edits": [{"path": "a.py"}] * 2}
+    place = report(tmp_path / "r.json", **fields, problems=[{**problem, "line": 3}])
     moved = Reply(status=302, headers={"location": "/v1"}, body=b"")
     with serving([Reply(status=204, body=b""), moved]) as server:
         for url, answer in (

@@ -222,7 +222,6 @@ GATE_CASES: list[tuple[dict[str, str], str, str | None]] = [
 def test_what_no_batch_may_do_nobody_does_by_git_with_any_hooks_or_none(
     files: dict[str, str], message: str, said: str | None, repo: Path, tmp_path: Path
 ) -> None:
-    """What git's hooks ask, without a configuration and without a queue."""
     before = git("rev-parse", "HEAD", cwd=repo)
     for name, text in files.items():
         if text.startswith("-> "):
@@ -349,30 +348,26 @@ def test_update_keeps_what_waits_here_from_the_target(
     git("push", "-q", "origin", "main", cwd=clone)
 
 
-def test_a_merge_by_hand_is_noticed_at_once(pushing: Path) -> None:
-    commit_files(pushing, {"b.txt": "y\n"})
-    git("merge", "-q", "--no-edit", "patchq/fix", cwd=pushing)
-    assert report(pushing / ".patchq", "fix")["state"] == "accepted"
-    assert git("for-each-ref", "refs/patchq/waiting", "refs/heads/patchq", cwd=pushing) == ""
-    git("push", "-q", "origin", "main", cwd=pushing)
-
-
-def test_a_rebase_by_hand_is_noticed_at_once(pushing: Path) -> None:
+def test_a_merge_and_a_rebase_by_hand_are_noticed_at_once(pushing: Path) -> None:
+    queue = pushing / ".patchq"
     git("checkout", "-q", "-b", "work", "patchq/fix", cwd=pushing)
     git("checkout", "-q", "main", cwd=pushing)
-    commit_files(pushing, {"b.txt": "y\n"})
+    drop(queue, {"other.md": block("b.txt", "x\n", "other\n")})
+    patchq("run", cwd=pushing)
+    commit_files(pushing, {"c.txt": "y\n"})
+    git("merge", "-q", "--no-edit", "patchq/other", cwd=pushing)
+    assert report(queue, "other")["state"] == "accepted"
+    git("push", "-q", "origin", "main", cwd=pushing)
     git("checkout", "-q", "work", cwd=pushing)
     git("branch", "-f", "main", cwd=pushing)
-    assert report(pushing / ".patchq", "fix")["state"] == "proposed"
+    assert report(queue, "fix")["state"] == "proposed"
     git("commit", "-q", "--amend", "-m", "Anything", cwd=pushing)
-    assert report(pushing / ".patchq", "fix")["state"] == "accepted"
+    assert report(queue, "fix")["state"] == "accepted"
+    assert git("for-each-ref", "refs/patchq/waiting", "refs/heads/patchq", cwd=pushing) == ""
 
 
 def test_a_push_passes_the_configured_hooks_and_each_of_its_commits_the_gate(gated: Path) -> None:
-    """Hooks that see a tree see the last one; a secret that a later commit removes is in the
-    history all the same; a merge brings what it merges, and what it makes itself."""
-    repo = gated
-    start = git("rev-parse", "HEAD", cwd=repo)
+    repo, start = gated, git("rev-parse", "HEAD", cwd=gated)
 
     def judged(*commits: dict[str, str], old: str = start, merge: str = "") -> str:
         git("reset", "-q", "--hard", start, cwd=repo)

@@ -217,7 +217,6 @@ def run_as(user: int, base: Path, repo: Path) -> int:
 def test_h13_a_batchs_code_reaches_nothing_of_the_operators(
     there: Path, base: Path, port: int, user: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One hook tries all probes, and prints those that found the secret or had their way."""
     home = there.parents[1]
     (base / "patchq-test-scratch").write_text(SECRET)
     seconds = f"1000.{os.getpid()}"

@@ -58,24 +58,17 @@ def branches(repo: Path) -> list[str]:
 
 
 def test_id_comes_from_the_front_matter_else_the_file(repo: Path) -> None:
-    names = {"two  words & more.md": "two-words-more", "x.lock.md": "x-lock", "n" * 150: "n" * 100}
+    names = {
+        "two  words & more.md": "two-words-more",
+        "x.lock.md": "x-lock-2",
+        "n" * 150: "n" * 100,
+    }
+    git("branch", "patchq/x-lock", cwd=repo)
     for number, (name, id) in enumerate(names.items()):
         (one,) = run(repo, (name, block(f"new{number}.txt", "", "x\n")))
         assert (one["id"], one["source"]["name"]) == (id, name)
     (own,) = run(repo, ("a.md", matter(EDIT, id="../../x")))
-    assert sorted(branches(repo)) == sorted([*names.values(), own["id"]])
-
-
-def test_used_id_gets_a_number(repo: Path) -> None:
-    git("branch", "patchq/x", cwd=repo)
-    first, second, third = run(
-        repo, ("x.md", EDIT), ("x.md", OTHER), ("y.md", matter(BAD, id="x")), code=1
-    )
-    assert [first["id"], second["id"], third["id"]] == ["x-2", "x-3", "x-4"]
-    patchq("accept", "x-2", cwd=repo)
-    patchq("discard", "x-3", cwd=repo)
-    (fourth,) = run(repo, ("x.md", THIRD))
-    assert fourth["id"] == "x-5"
+    assert sorted(branches(repo)) == sorted([*names.values(), own["id"], "x-lock"])
 
 
 def test_same_bytes_while_the_first_waits_and_when_it_is_gone(repo: Path) -> None:
@@ -90,9 +83,12 @@ def test_same_bytes_while_the_first_waits_and_when_it_is_gone(repo: Path) -> Non
     assert [first["state"], second["state"]] == ["rejected", "rejected"]
 
 
-def test_same_bytes_after_landing_and_after_their_lines_changed(repo: Path) -> None:
+def test_same_bytes_once_landed_and_rebased_and_after_their_lines_changed(repo: Path) -> None:
     run(repo, ("x.md", EDIT))
     patchq("accept", "x", cwd=repo)
+    git("reset", "-q", "--hard", "HEAD~1", cwd=repo)
+    commit_files(repo, {"b.txt": "moved\n"})
+    git("cherry-pick", "ORIG_HEAD", cwd=repo)
     start = commit_files(repo, {"a.txt": "one\n2\nthree\nfour\n"})
     (second,) = run(repo, ("y.md", EDIT))
     assert (second["state"], second["duplicate_of"]) == ("duplicate", "x")
@@ -101,16 +97,6 @@ def test_same_bytes_after_landing_and_after_their_lines_changed(repo: Path) -> N
     (third,) = run(repo, ("z.md", EDIT), code=1)
     (problem,) = third["problems"]
     assert (problem["code"], problem["conflicts_with"]["commit"]) == ("conflict.base", commit)
-
-
-def test_same_bytes_after_the_first_was_rebased(repo: Path) -> None:
-    run(repo, ("x.md", EDIT))
-    patchq("accept", "x", cwd=repo)
-    git("reset", "-q", "--hard", "HEAD~1", cwd=repo)
-    commit_files(repo, {"b.txt": "moved\n"})
-    git("cherry-pick", "ORIG_HEAD", cwd=repo)
-    (second,) = run(repo, ("y.md", EDIT))
-    assert (second["state"], second["duplicate_of"]) == ("duplicate", "x")
 
 
 def test_a_retry_supersedes_what_waits_unless_it_is_refused(repo: Path) -> None:

@@ -153,19 +153,14 @@ def test_without_a_model_nothing_is_sent(tmp_path: Path) -> None:
         ("files: [a.py]\ntask: x\nbase: feed\n", "frontmatter.base"),
         ("files: [.env]\ntask: x\n", "path.denied"),
         ("files: [a.py]\ntask: x\ntests: [b.py]\n", "path.not_found"),
+        (f"{ASKED}mode: auto\n", "frontmatter.value"),
     ],
 )
 def test_a_request_that_cannot_be_asked_for(text: str | bytes, code: str, tmp_path: Path) -> None:
     with place(tmp_path, WHOLE) as at:
-        assert errors(at.request(text)) == [code]
-        assert at.server.requests == []
-
-
-def test_a_request_never_asks_for_more(tmp_path: Path) -> None:
-    with place(tmp_path, WHOLE) as at:
         config = operators_file(at.root)
         config.write_text(config.read_text().replace("mode: auto", "mode: review"))
-        assert errors(at.request(ASKED + "mode: auto\n")) == ["frontmatter.value"]
+        assert errors(at.request(text)) == [code]
         assert at.server.requests == []
 
 

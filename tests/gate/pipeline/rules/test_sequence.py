@@ -35,15 +35,10 @@ def rows(
 ) -> Iterator[Row]:
     """The same in several forms."""
     changes = [Change(PATH, old, new) for old, new in pairs]
+    files = None if after is None else {PATH: after}
     for form in forms:
-        yield Row(
-            f"{name}: {form}",
-            {PATH: before},
-            WRITERS[form](changes, AS_IT_IS),
-            None if after is None else {PATH: after},
-            codes,
-            says=says,
-        )
+        text = WRITERS[form](changes, AS_IT_IS)
+        yield Row(f"{name}: {form}", {PATH: before}, text, files, codes, says=says)
 
 
 def lines(*words: str) -> str:
