@@ -47,11 +47,11 @@ class GatedFleet(Fleet):
         through = conninfo.make_conninfo(self.conninfo, **there, **plain)
         super().start(name, *words, **({"PATCHQ_DATABASE": through} | more))
 
-    def lay(self, trap: Trap | None) -> None:
-        """Have the trap, and no other, lie in all gates."""
-        for gates in self.gates.values():
+    def lay(self, trap: Trap | None, *, for_feeders: bool = False) -> None:
+        """Have the trap, and no other, lie in all gates of the workers, or of the feeders."""
+        for name, gates in self.gates.items():
             for gate in gates:
-                gate.trap = trap
+                gate.trap = trap if (name in self.feeders) == for_feeders else None
 
     def close(self) -> None:
         self.lay(None)

@@ -198,7 +198,7 @@ class Trials:
 
     def caught(self, point: Point) -> Trap:
         trap = point.trap()
-        self.fleet.lay(trap)
+        self.fleet.lay(trap, for_feeders=point.where == "feeder")
         return trap
 
     def meet(self, trap: Trap) -> None:
