@@ -141,12 +141,12 @@ class Fake:
             else:
                 values["head"]["sha"], pull.conflicts = new, False
             self._touch(pull)
-        elif branch == values["base"]["ref"] and self._holds(new, values["head"]["sha"]):
+        elif branch == values["base"]["ref"]:
+            head = values["head"]["sha"]
+            if git("merge-base", head, new, cwd=self.bare) != head:
+                return
             values["state"], values["merged_at"] = "closed", self._now()
             self._touch(pull)
-
-    def _holds(self, tip: str, commit: str) -> bool:
-        return git("merge-base", commit, tip, cwd=self.bare) == commit
 
     def merge(self, number: int, by: str, how: str = "squash", message: str = "") -> str:
         """Merge by the button; return the commit."""
@@ -261,11 +261,8 @@ class Fake:
         url = f"https://github.com/{PROJECT}/pull/{self._number}"
         values = {"number": self._number, "html_url": url, "state": "open", "merged_at": None}
         values |= {"title": body["title"], "body": body.get("body") or ""}
-        values |= {
-            "created_at": self._now(),
-            "updated_at": self._now(),
-            "user": self._user(self.me),
-        }
+        values |= {"created_at": self._now(), "updated_at": self._now()}
+        values["user"] = self._user(self.me)
         values["head"] = {"ref": ref, "sha": sha, "repo": {"full_name": PROJECT}}
         values["base"] = {"ref": body["base"]}
         self.pulls[self._number] = Pull(values)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from patchq.forge.sync import turn
 from tests.forge import day
 from tests.forge.conftest import Scene
 from tests.forge.fake import TOKEN
@@ -84,8 +85,6 @@ def test_mistakes_are_named(scene: Scene, message: str) -> None:
 
 
 def test_a_forge_that_is_away_is_a_trouble(scene: Scene) -> None:
-    from patchq.forge.sync import turn
-
     scene.propose("one", "a3 = 3", "a3 = 33")
     scene.fake.fault = lambda what: "502"
     rests = [turn(scene.gate, scene.sync, rest) for rest in (0.0, 30.0, 300.0)]

@@ -230,25 +230,12 @@ kill -9 $$
 """
 
 
-def wrap_git(path: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> None:
-    """Let shell scripts go before git, or in its place, by the verb that it is called with."""
-    itself = shutil.which("git")
-    wrapper = path.parent / "bin" / "git"
-    cases = "".join(
-        f'case " $* " in *" {verb.replace("_", "-")} "*) {script};; esac\n'
-        for verb, script in scripts.items()
-    )
-    write_files(wrapper.parent, {"git": f'#!/bin/sh\nwork={path}\n{cases}exec {itself} "$@"\n'})
-    wrapper.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
-
-
 @pytest.mark.parametrize(
     ("scripts", "says"),
     [
-        ({"read_tree": "exit 128"}, "read-tree failed"),
-        ({"read_tree": HALF_WAY}, "read-tree failed"),
-        ({"read_tree": HALF_WAY, "update_index": "exit 1"}, "update-index"),
+        ({"read-tree": "exit 128"}, "read-tree failed"),
+        ({"read-tree": HALF_WAY}, "read-tree failed"),
+        ({"read-tree": HALF_WAY, "update-index": "exit 1"}, "update-index"),
     ],
     ids=["fails", "killed half-way", "cannot be undone now"],
 )
@@ -256,11 +243,15 @@ def test_when_git_fails_everything_is_as_it_was(
     path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch, scripts: Any, says: str
 ) -> None:
     before = files(path)
+    cases = [f'case " $* " in *" {verb} "*) {text};; esac\n' for verb, text in scripts.items()]
+    wrapper = f'#!/bin/sh\nwork={path}\n{"".join(cases)}exec {shutil.which("git")} "$@"\n'
+    write_files(path.parent, {"bin/git": wrapper})
+    (path.parent / "bin/git").chmod(0o755)
     with monkeypatch.context() as patch:
-        wrap_git(path, patch, **scripts)
+        patch.setenv("PATH", f"{path.parent}/bin:{os.environ['PATH']}")
         with pytest.raises(RepositoryFault, match=says):
             follow(path, old, new).prepare()
-    left = "update_index" in scripts
+    left = "update-index" in scripts
     assert (path / ".git/index.lock").exists() == left
     assert recover(Repository.open(path)) == [path] * left
     assert files(path) == before
