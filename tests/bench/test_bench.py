@@ -131,9 +131,6 @@ def test_speed_runs_the_command(tmp_path: Path, part: str, figures: set[str]) ->
     assert "goals (median; each round)\n" in done.stdout
 
 
-# ---------------------------------------------------------------- the daemon
-
-
 def test_daemon_bench_runs_the_command(tmp_path: Path) -> None:
     words = ["--only", "overflow", "--responses", "60", "--work", str(tmp_path)]
     done = bench("speed.daemon", *words, cwd=tmp_path)

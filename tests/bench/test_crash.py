@@ -65,9 +65,6 @@ def test_a_small_soak_leaves_nothing_to_object_to(tmp_path: Path) -> None:
     assert "40 responses, 4 kills" in done.stdout
 
 
-# ---------------------------------------------------------------- the judges
-
-
 def test_a_verdict_too_few_and_one_too_many_are_noticed(tmp_path: Path) -> None:
     for name in ("inbox", "active", "done", "rejected"):
         (tmp_path / name).mkdir()

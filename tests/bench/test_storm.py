@@ -26,9 +26,6 @@ def test_a_small_storm_leaves_nothing_to_object_to(tmp_path: Path) -> None:
     assert told["picked"] is not None
 
 
-# ---------------------------------------------------------------- the replay
-
-
 def history(root: Path) -> Path:
     """A clone with twelve commits, in two files of code, that can be picked apart."""
     lines = [f"x{number} = {number}\n" for number in range(120)]

@@ -179,7 +179,6 @@ def test_one_file_and_several(pupil: Pupil) -> None:
 
 
 def test_a_work_tree_and_branches(pupil: Pupil, tmp_path: Path) -> None:
-    """The last one by the section alone."""
     section = " ".join((pupil.repo / "AGENTS.md").read_text().split())
     (line,) = re.findall("`patchq (submit [^`]*)`", section)
     words = line.replace("BRANCH", "agent/f8").replace("NAME", "pupil").split()

@@ -101,7 +101,6 @@ def test_a_verdict_that_comes_between_two_looks_is_waited_for(
 
 
 def test_what_is_done_with_a_batch_is_told(repo: Path) -> None:
-    """While a hook runs; nothing of it is believed once who said it is gone."""
     hook = "{id: slow, stage: pre-apply, run: sleep 60, unconfined: true}"
     write_config(repo, f"version: 1\nhooks: [{hook}]\n")
     drop(repo / ".patchq", {"x.md": f"---\nid: own\n---\n{EDIT}"})

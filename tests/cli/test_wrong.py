@@ -134,7 +134,6 @@ def test_a_filter_that_matches_nothing_tells_the_nearest_names(repo: Path) -> No
 
 
 def test_dates_are_those_of_git(repo: Path) -> None:
-    """The proposal came a moment ago, so each of them lists it."""
     for when in ("2h", "yesterday", "2 days ago", "2026-01-31", "last friday", "2026-01-31 12:00"):
         assert "good" in patchq("log", "--since", when, cwd=repo).out, when
 

@@ -208,7 +208,6 @@ def test_a_head_that_cannot_be_moved_is_closed_with_the_commit(opened: Scene) ->
 @pytest.mark.parametrize("scene", [MERGE], indirect=True, ids=["merge"])
 @pytest.mark.parametrize("mismerges", [False, True], ids=["right", "mismerged"])
 def test_the_forge_merges_what_was_accepted(scene: Scene, mismerges: bool) -> None:
-    """One by one, each checked on the target as it is then."""
     scene.fake.mismerges, start = mismerges, scene.there()
     scene.propose("low", "a3 = 3", "a3 = 33")
     scene.propose("high", "a3 = 33", "a3 = 333", head="---\ndepends_on: [low]\n---\n")

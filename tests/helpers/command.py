@@ -75,9 +75,6 @@ def _checked(words: tuple[str, ...], done: Done, code: int | None) -> Done:
     return done
 
 
-# ---------------------------------------------------------------- queues
-
-
 def drop(queue: Path, responses: Mapping[str, str | bytes]) -> None:
     """Put responses into the inbox as a careful agent does: by renaming."""
     for name, text in responses.items():
@@ -145,9 +142,6 @@ def codes(told: dict[str, Any]) -> list[tuple[str, str]]:
 def block(path: str, old: str, new: str) -> str:
     """One SEARCH/REPLACE block; both halves are whole lines."""
     return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"
-
-
-# ---------------------------------------------------------------- the shared process
 
 
 @cache

@@ -85,9 +85,6 @@ def sentence(room: str) -> str:
     return " ".join(first.split())
 
 
-# ---------------------------------------------------------------- the picture
-
-
 def _reduced(graph: dict[str, set[str]]) -> dict[str, set[str]]:
     """The arrows that no other way of two arrows or more replaces."""
     below: dict[str, set[str]] = {}

@@ -90,9 +90,6 @@ def told(plan: Plan) -> list[str]:
     return [problem.code for problem in plan.problems]
 
 
-# ---------------------------------------------------------------- one file
-
-
 def edit(op: Op, id: str = "1", format: str = "edit_calls", path: str = PATH) -> Edit:
     return Edit(id, format, (1, 1), path, op)
 

@@ -143,7 +143,6 @@ def test_t01_t09_the_hint_names_the_path_that_was_meant(
 
 
 def test_t01_a_diffs_first_component_may_be_a_dot(repo: Path) -> None:
-    """`git apply` takes one component off whatever it is."""
     text = diff("./src/app.py", "./src/app.py", "@@ -1 +1 @@\n-one\n+two")
     assert landed(repo, {"dot": text}) == {"dot": ["src/app.py"]}
     git("apply", "--check", "-", cwd=repo, stdin=text)

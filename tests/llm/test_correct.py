@@ -158,7 +158,6 @@ def test_result_that_does_not_parse_is_not_taken() -> None:
 
 
 def test_same_question_is_asked_once(tmp_path: Path) -> None:
-    """The queue's store keeps the answers."""
     create(root := tmp_path / "queue")
     with closing(StoreQueue(root)):
         asked, cache = model(said(OLD, THERE), said(NEW, FRESH)), Cache(root)
@@ -189,8 +188,6 @@ def test_same_question_is_asked_once(tmp_path: Path) -> None:
 def test_answer_is_one_object_with_one_text(answer: str, text: str | None) -> None:
     assert read(answer, OLD) == text
 
-
-# ---------------------------------------------------------------- escapes too many
 
 CODE = 'import os\nprint("a")\n'
 ESCAPED = 'print(\\"a\\nb\\")\n'

@@ -97,8 +97,6 @@ def test_a_reference_patch_is_shown() -> None:
     assert "for reference" not in build(task(ShownFile("a.py", SMALL), reference="\n")).text
 
 
-# ---------------------------------------------------------------- the command
-
 FILES = MappingProxyType({"src/a.py": SMALL, "big.py": LARGE, "crlf.txt": "a\r\nb\r\n"})
 
 
@@ -157,7 +155,6 @@ ANSWERS = {
 
 @pytest.mark.parametrize("form", ANSWERS)
 def test_an_answer_in_the_form_asked_for_is_applied(form: str, repo: Path) -> None:
-    """What a person does who has no model configured: print, paste, drop."""
     write_config(repo, "version: 1\nmode: auto\n")
     patchq("init", cwd=repo)
     prompt = patchq("prompt", "src/a.py", "--form", form, "--task", "x", cwd=repo).out

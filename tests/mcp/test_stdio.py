@@ -137,7 +137,6 @@ def test_nothing_is_said_of_a_client_that_is_gone(served: Path) -> None:
 
 
 def test_the_repository_is_that_of_the_clients_roots_else_the_directory(tmp_path: Path) -> None:
-    """Without either, the server starts all the same and each tool says what is missing."""
     outside, repo = tmp_path / "outside", make_repo(tmp_path / "a repo", {"a.txt": "one\n"})
     outside.mkdir()
     git("init", "-q", str(tmp_path / "other"), cwd=tmp_path)

@@ -61,9 +61,6 @@ def test_the_glossary_has_every_word_once_and_the_code_has_it() -> None:
     assert [word for word in words if not re.search(rf"(\b|_){word}s?(\b|_)", code)] == []
 
 
-# ---------------------------------------------------------------- what is on disk
-
-
 def _expression(name: str) -> re.Pattern[str]:
     """Words in capitals stand for any; what ends in a slash, for all that is below it."""
     words = re.sub(r"[A-Z]{2,}", "[^/]+", re.escape(name))
@@ -135,8 +132,6 @@ def test_whatever_a_run_leaves_has_an_owner(repo: Path) -> None:
     unseen = {row[0] for row in REPOSITORY[:5] if not any(_owned([row], ref) for ref in refs)}
     assert unseen == set()
 
-
-# ---------------------------------------------------------------- what pages name
 
 PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),

@@ -7,16 +7,7 @@ import re
 from collections import Counter, defaultdict
 from graphlib import TopologicalSorter
 
-from tests.helpers.rooms import (
-    MODULES,
-    PACKAGE,
-    ROOMS,
-    TIERS,
-    imports,
-    own_imports,
-    room_of,
-    tree,
-)
+from tests.helpers.rooms import MODULES, PACKAGE, ROOMS, TIERS, imports, own_imports, room_of, tree
 
 RANKS = {room: rank for rank, room in enumerate(ROOMS)}
 

@@ -55,8 +55,6 @@ def refused(files: Files, response: str) -> Problem:
     return problem
 
 
-# ---------------------------------------------------------------- 000: edits of large files
-
 ORIGINAL = "import os\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 2\n"
 
 
@@ -142,9 +140,6 @@ def test_t130_whitespace_fallback() -> None:
     }
 
 
-# ---------------------------------------------------------------- 001: edit scripts
-
-
 def script(*edits: dict[str, Any]) -> str:
     return json.dumps({"file": "a.py", "edits": edits})
 
@@ -203,8 +198,6 @@ def test_001_f2_anchor_is_decided_by_its_stated_line() -> None:
     wanted = ORIGINAL + ORIGINAL.replace("    return 1\n", "")
     assert made({"a.py": ORIGINAL + ORIGINAL}, script(stated)) == {"a.py": wanted}
 
-
-# ---------------------------------------------------------------- 003: self-correction
 
 UNESCAPED = {
     "newline": (r"a\nb", "a\nb"),
@@ -326,8 +319,6 @@ def test_003_correction_fails(answer: str, tmp_path: Path) -> None:
         assert landed(at, "config.js") == CONFIG_JS + "const X = 1\n"
 
 
-# ---------------------------------------------------------------- 004: SEARCH/REPLACE
-
 ONE = block("a.py", "    return 1\n", "    return 10\n")
 OTHER = block("b.py", "x = 1\n", "x = 2\n")
 PAIR = {"a.py": ORIGINAL, "b.py": "x = 1\n"}
@@ -434,8 +425,6 @@ def test_004_no_action(tmp_path: Path) -> None:
     told = give(place(tmp_path, PAIR), "it", "There is nothing to change here.\n", code=None)
     assert [problem["code"] for problem in told["problems"]] == ["response.no_edits"]
 
-
-# ---------------------------------------------------------------- the map
 
 MAP = (Path(__file__).parents[2] / "docs/sources.md").read_text()
 

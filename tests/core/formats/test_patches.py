@@ -176,9 +176,6 @@ def test_a_mode_that_no_file_has_is_told() -> None:
     assert "100664" in warning.message
 
 
-# ---------------------------------------------------------------- what v4a patches parse to
-
-
 def patch(*lines: str) -> str:
     return "\n".join(("*** Begin Patch", *lines, "*** End Patch", ""))
 

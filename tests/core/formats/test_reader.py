@@ -164,7 +164,6 @@ CUT = [*WHOLE, PRETTY, "FILE: a.py\nx\ny\nEND FILE"]
 
 @pytest.mark.parametrize("text", [*CUT, f"[{PRETTY},\n{CALL}]"])
 def test_a_response_cut_anywhere_is_no_edit(text: str) -> None:
-    """But for the end of a fence."""
     text = text.strip()
     for length in range(len(text) - 3 * text.endswith("```")):
         parsed = read(text[:length])

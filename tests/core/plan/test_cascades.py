@@ -108,9 +108,6 @@ def test_another_intent_that_overlaps_is_a_conflict(order: int, other: ReplaceTe
     ]
 
 
-# ---------------------------------------------------------------- two readings of a batch
-
-
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d = 1", "e()"]), min_size=1, max_size=3)
 TEXTS = WORDS.map(lambda words: "".join(f"{word}\n" for word in words))
 

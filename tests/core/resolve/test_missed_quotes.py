@@ -112,7 +112,6 @@ def test_a_disambiguator_in_front_of_both_halves_makes_the_edit_certain(slip: st
 
 
 def test_what_diagnosis_may_cost_has_a_bound() -> None:
-    """However many edits are missed: the effort ends, and those behind it are told plainly."""
     text = "".join(f"    x = {i % 50}\n" for i in range(4000))
     many = edits(*((f"    x = {i % 50}\n", f"    y = {i}\n") for i in range(400)))
     problems = planned(text, many).problems

@@ -253,7 +253,6 @@ def test_h13_a_batchs_code_reaches_nothing_of_the_operators(
 
 
 def test_h13_a_work_tree_that_was_moved_leads_nobody_astray(there: Path) -> None:
-    """The fixes are those in the work tree, whatever the hook puts in its place."""
     own = next(place for place in ("/tmp", "/var/tmp", "/dev/shm") if there.is_relative_to(place))
     top = "/".join(str(there).split("/")[: own.count("/") + 2])
     false = "mkdir -p $OLDPWD && echo false >$OLDPWD/r.txt"

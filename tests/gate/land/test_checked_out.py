@@ -156,9 +156,6 @@ def test_g07_batch_for_a_busy_target_waits(repo: Path, doing: str) -> None:
     assert status(repo) == ""
 
 
-# ---------------------------------------------------------------- what cannot be seen
-
-
 def hide(linked: Path) -> None:
     linked.rename(linked.with_name("hidden"))
 

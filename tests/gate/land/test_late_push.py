@@ -138,7 +138,6 @@ def arrive_before(
 def test_a_late_push_is_told_of_as_it_is(
     cluster: Cluster, mode: str, rules: str, at: int | None
 ) -> None:
-    """It arrives before a look of the successor at the remote, or once all is told."""
     arrive = cluster.frozen(mode)
     session = cluster.worker("second", mode, OTHERWISE[rules])
     arrive_before(session, "refresh", at, arrive)

@@ -206,9 +206,6 @@ def test_a_daemon_goes_on_by_itself_after_a_push_in_doubt(gate: Path) -> None:
     assert there(gate) == "one\n2\nthree\n"
 
 
-# ---------------------------------------------------------------- a gate, or its remote, dies
-
-
 ONCE = '#!/bin/sh\n[ -e "{met}" ] && exit 0\n{when}\ntouch "{met}"\n{what}\n'
 PROGRAMS = {"git", "git-receive-pac", "pre-receive", "reference-trans", "sh", "sleep", "setsid"}
 POINTS = {
@@ -324,7 +321,6 @@ for i in $(seq 3000); do [ -e {place}/go ] && break; sleep 0.1; done"""
 
 
 def test_what_is_pushed_by_the_dead_is_not_decided_otherwise(gate: Path) -> None:
-    """A second decision would be another one, and the push arrives after it."""
     outlive(gate)
     trap(gate, "pre-receive", "", WAITS.format(place=gate.parent))
     drop(gate / ".patchq", {"x.md": X})
@@ -337,7 +333,6 @@ def test_what_is_pushed_by_the_dead_is_not_decided_otherwise(gate: Path) -> None
 
 
 def test_a_push_that_arrives_late_has_landed(gate: Path) -> None:
-    """The gate gives up on a push that the remote goes on with."""
     outlive(gate)
     configure(gate, "auto", "  push_timeout_seconds: 1\n")
     trap(gate, "pre-receive", "", "sleep 2.5")

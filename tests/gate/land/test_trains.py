@@ -93,7 +93,6 @@ def test_a_target_that_fails_by_itself_names_nobody(repo: Path) -> None:
 
 
 def test_a_flaky_hook_names_nobody(repo: Path) -> None:
-    """A hook that is known for one is asked a third time."""
     answers = repo.parent / "answers"
     judged_by(repo, f"read -r one < {answers}; sed -i 1d {answers}; test x$one != xno")
     for number, said in enumerate(("no yes", "no yes no", "no yes no")):

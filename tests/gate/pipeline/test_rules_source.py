@@ -111,7 +111,6 @@ def test_a_bare_repository_reads_its_home_branch(repo: Path, tmp_path: Path) -> 
 
 
 def test_the_page_and_mcp_see_what_counts(repo: Path) -> None:
-    """Both open what they show and decide on by one door, call by call."""
     door = SharedGate(Options(repo))
 
     def rules() -> tuple[str, int]:

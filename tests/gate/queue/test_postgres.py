@@ -211,7 +211,6 @@ def test_losing_the_connection_is_losing_the_claims(again: Open, database: str) 
 
 
 def test_a_server_that_takes_no_writes_for_now_is_tried_again(again: Open, database: str) -> None:
-    """As a standby does until it is promoted; the next try is a new connection."""
     again().submit(b"a 1", "x.md")
     queue = again()
     queue.store.conninfo = f"{database}\\ -cdefault_transaction_read_only=on"

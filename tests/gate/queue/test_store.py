@@ -135,20 +135,6 @@ def test_store_that_is_removed_under_a_process_stops_it(root: Path) -> None:
             claimed(queue)
 
 
-def test_statements_use_the_indices(root: Path) -> None:
-    """A partial index counts only where its condition stands in the statement word for word."""
-    statements = {
-        "responses_state": "select number from responses where state in ('claimed', 'held')",
-        "responses_sha256": "select id from responses r where sha256 = 'x'",
-        "responses_ending": "select id from responses where ending is not null and ending < 9"
-        " order by ending desc limit 9",
-        "responses_shown": "select number from responses where shown = 0 order by number",
-    }
-    with closing(StoreQueue(root)):
-        for index, statement in statements.items():
-            assert index in str(sql(root, f"explain query plan {statement}"))
-
-
 def test_values_are_bounded_and_the_latest_stay(tmp_path: Path) -> None:
     shelf, other = Shelf(tmp_path, "pass", 10), Shelf(tmp_path, "answer", 10)
     shelf.put("0", b"no store yet")

@@ -108,7 +108,6 @@ BY_HAND = {"binary": b"\0\1\2", "latin-1": b"caf\xe9\n", "other line ends": b"on
 
 @pytest.mark.parametrize("data", BY_HAND.values(), ids=BY_HAND)
 def test_what_no_diff_of_text_tells_comes_back(repo: Path, data: bytes) -> None:
-    """It comes back at once, in review mode and where changes are confirmed as well."""
     commit_files(repo, {".patchq.yaml": "version: 1\nconfirm: true\n"})
     before = tree(repo, "main")
     patchq("apply", "-", cwd=repo, stdin="---\nid: x\n---\n" + BATCHES["an edit"])

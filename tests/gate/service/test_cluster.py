@@ -218,9 +218,6 @@ def test_a_database_that_dies_in_between_loses_nothing(tmp_path: Path) -> None:
             machines.close()
 
 
-# ---------------------------------------------------------------- who brings what
-
-
 @pytest.fixture
 def stranger(tmp_path: Path) -> Path:
     """A clone of another remote, with a branch and files of the same names."""

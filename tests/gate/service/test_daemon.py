@@ -99,9 +99,6 @@ def new_file(number: int) -> str:
     return block(f"new/{number // 50}/{number}.txt", "", f"{number}\n")
 
 
-# ---------------------------------------------------------------- starting and stopping
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_g17_signal_ends_it_after_the_batch_in_hand(
     repo: Path, number: signal.Signals, code: int
@@ -149,9 +146,6 @@ def test_what_works_beside_it(repo: Path) -> None:
     assert git("status", "--porcelain", cwd=repo) == ""
 
 
-# ---------------------------------------------------------------- the configuration anew
-
-
 def test_configuration_is_read_anew_or_kept(repo: Path) -> None:
     git("branch", "other", cwd=repo)
     log = repo.with_name("repo.log")
@@ -170,9 +164,6 @@ def test_configuration_is_read_anew_or_kept(repo: Path) -> None:
         reload("mode: auto\ntarget: other\n", "configuration read anew")
         assert ask(repo, new_file(4), "r4") == "applied"
     assert batches(repo, "other") == Counter(["r4"])
-
-
-# ---------------------------------------------------------------- what comes in
 
 
 def test_f15_inbox_that_is_made_anew(repo: Path) -> None:
@@ -223,9 +214,6 @@ def test_f14_hundreds_at_once(repo: Path) -> None:
     assert len(below(repo, "rejected")) == 15
     assert batches(repo, "trunk") == Counter(f"r{n}" for n in range(300) if n % 20 != 9)
     git("fsck", "--strict", "--no-dangling", cwd=repo)
-
-
-# ---------------------------------------------------------------- people at work beside it
 
 
 PERSON = """until test -e ../over; do date > mine.txt
@@ -282,9 +270,6 @@ def test_what_is_held_goes_on_while_responses_keep_coming(repo: Path) -> None:
         drop(repo / ".patchq", {"first.md": new_file(-2)})
         wait_for(crowd)
     assert report(repo / ".patchq", "patient")["state"] == "applied"
-
-
-# ---------------------------------------------------------------- what dies beside it
 
 
 LOCKS = """

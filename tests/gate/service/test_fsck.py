@@ -62,9 +62,6 @@ def fsck(repo: Path, *words: str, code: int | None = None) -> list[dict[str, Any
     return damage
 
 
-# ---------------------------------------------------------------- what is mended
-
-
 def forget(repo: Path, id: str) -> None:
     """Have the store lose a batch."""
     number = "(select number from responses where id = ?)"
@@ -126,7 +123,6 @@ def test_a_mend_that_fails_is_told_and_keeps_none_from_the_others(repo: Path) ->
 
 
 def test_the_queue_is_gone(repo: Path) -> None:
-    """What waits comes back from git, and can be decided."""
     shutil.rmtree(repo / ".patchq")
     patchq("init", cwd=repo)
     patchq("run", cwd=repo)
@@ -182,9 +178,6 @@ def test_a_landed_commit_that_was_rewritten_and_pruned(repo: Path) -> None:
     assert git("show", "main:g.txt", cwd=repo) == "g"
 
 
-# ---------------------------------------------------------------- what only a person can mend
-
-
 def test_a_commit_that_is_nowhere(repo: Path) -> None:
     lone(repo)
     shell(f"git update-ref refs/heads/main main~1; {PRUNE}", repo)
@@ -211,9 +204,6 @@ def test_a_line_of_packed_refs_that_is_no_ref_is_named(repo: Path) -> None:
         assert found["kind"] == "ref.packed"
         assert "'garbage line'" in found["message"]
         assert "correct the line" in found["cure"]
-
-
-# ---------------------------------------------------------------- the store
 
 
 GOOD = {"accepted": "accepted", "waits": "proposed", "refused": "rejected"}

@@ -132,7 +132,6 @@ def test_text_hides_what_nobody_is_to_read(
 
 
 def test_log_file_is_bounded(repo: Path) -> None:
-    """What it prints goes on into the new file, too."""
     log = repo / ".patchq/daemon.log"
     log.write_bytes(b"old\n" * (logs.FILE_BYTES // 4 + 1))
     patchq("watch", "--detach", cwd=repo)
