@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -84,18 +84,28 @@ def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool
         return True  # what was fetched last may be old; they are looked at again
     catch_up(session)
     settled, until = _settled.setdefault(session.repo, {}), monotonic() + seconds
-    while todo := _moved(places := _places(session), settled, rest=rest)[:_PIECE]:
-        reports.reconcile(session, todo)
-        follow(session, todo)
+    for piece in _pieces(session, settled, rest=rest):
+        reports.reconcile(session, piece)
+        follow(session, piece)
         if session.signer.resting:
             break  # they are looked at again
-        settled |= {id: places[id] for id in todo}
+        settled |= piece
         if monotonic() >= until:
             break
+    places = _places(session)
     _settled[session.repo] = {id: settled[id] for id in settled.keys() & places.keys()}
     most = None if seconds == inf else 4 * _PIECE
     named = not places or overlaps.refresh(session, most=most)
-    return named and (session.signer.resting or not todo)
+    return named and (session.signer.resting or not _moved(places, settled, rest=rest))
+
+
+def _pieces(
+    session: Session, settled: Mapping[str, _Refs], *, rest: bool
+) -> Iterator[dict[str, _Refs]]:
+    """Yield the proposals to look at with their places, some at once, until none has moved."""
+    while todo := _moved(places := _places(session), settled, rest=rest):
+        for first in range(0, len(todo), _PIECE):
+            yield {id: places[id] for id in todo[first : first + _PIECE]}
 
 
 def _moved(places: Mapping[str, _Refs], settled: Mapping[str, _Refs], *, rest: bool) -> list[str]:
