@@ -118,10 +118,12 @@ def test_a_line_that_is_too_long_is_refused_and_the_next_is_read(
     with _greeted(served) as server:
         server.stdin.write(line % ("x" * 50_000_000) + "\n")
         server.stdin.write(_line(id=1, method="ping").rstrip())  # the last has no line end
+        server.stdin.flush()
+        refusal = json.loads(server.stdout.readline())
+        status = Path(f"/proc/{server.pid}/status").read_text()  # it lives as long as its input
         server.stdin.close()
-        refusal, answer = (json.loads(server.stdout.readline()) for _ in range(2))
+        answer = json.loads(server.stdout.readline())
         assert (refusal["id"], refusal["error"]["code"], answer["id"]) == (id, -32600, 1)
-        status = Path(f"/proc/{server.pid}/status").read_text()
         assert int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) < _PEAK_KB
 
 

@@ -102,7 +102,7 @@ def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool
 def _pieces(
     session: Session, settled: Mapping[str, _Refs], *, rest: bool
 ) -> Iterator[dict[str, _Refs]]:
-    """Yield the proposals to look at with their places, some at once, until none has moved."""
+    """Yield the proposals to look at, in pieces, until none has moved."""
     while todo := _moved(places := _places(session), settled, rest=rest):
         for first in range(0, len(todo), _PIECE):
             yield {id: places[id] for id in todo[first : first + _PIECE]}
