@@ -92,7 +92,6 @@ def _greeted(repo: Path, version: str = "2025-06-18") -> Iterator[Any]:
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
 def test_a_signal_ends_it_and_what_was_submitted_is_not_lost(served: Path, version: str) -> None:
-    """Its input stays open, and a call waits for a verdict."""
     id = f"left-{version}"
     waits = {"edits": [edit("f15.txt", "one\n", f"{id}\n")], "id": id, "depends_on": ["nobody"]}
     with _greeted(served, version) as server:
@@ -128,7 +127,6 @@ def test_a_line_that_is_too_long_is_refused_and_the_next_is_read(
 
 
 def test_nothing_is_said_of_a_client_that_is_gone(served: Path) -> None:
-    """It closes both of its ends while an answer is due."""
     with _greeted(served) as server:
         server.stdout.close()
         check = {"edits": [edit("f15.txt", "one\n", "1\n")]}

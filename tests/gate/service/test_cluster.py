@@ -143,7 +143,6 @@ def test_wherever_a_worker_freezes_it_says_nothing_when_it_wakes(
 def test_a_push_that_arrives_behind_the_verdict_is_what_the_verdict_says(
     machines: Machines,
 ) -> None:
-    """By its own rules the one who takes over would refuse what the frozen one is to push."""
     machines.start("feeder", "watch")
     queue = machines.clone("feeder") / ".patchq"
     first = machines.start("w1", "worker", "--name", "w1", dies=(LAND, "before", signal.SIGSTOP))
