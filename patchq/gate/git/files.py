@@ -391,13 +391,14 @@ class LockFile:
 
     def free(self) -> None:
         """Remove the files with what is beside them; what cannot be goes at the next start."""
-        shutil.rmtree(self.beside(".d"), ignore_errors=True)
-        for suffix in (".new", ".new.lock"):
-            self.beside(suffix).unlink(missing_ok=True)
         self.unlock()
-        if not self.beside(".d").exists():
-            with suppress(OSError):  # whatever it served is done
-                self.own.unlink()
+        scratch = self.beside(".d")
+        with suppress(OSError):  # whatever it served is done, and the own file goes last
+            for suffix in (".new", ".new.lock"):
+                self.beside(suffix).unlink(missing_ok=True)
+            if scratch.exists():
+                shutil.rmtree(scratch)
+            self.own.unlink()
         os.close(self.fd)
 
 
