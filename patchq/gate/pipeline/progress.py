@@ -213,7 +213,7 @@ def refused(code: str, message: str, hint: str, **known: Any) -> EndedEarly:
 
 
 def decide(response: Response, state: State, *problems: Problem, **known: Any) -> Decision:
-    """Return the verdict on a response, with all findings but the texts."""
+    """Return the verdict on a response, with all findings but the files' texts."""
     claim = response.claim
     found = asdict(response) | {"parsed": Parsed(), "plan": Plan(), "on_base": ()}
     found["id"] = response.id or claim.id or response.session.queue.reserve(claim, "response")

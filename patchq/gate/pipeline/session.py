@@ -50,9 +50,9 @@ class Choice(Struct, frozen=True):
 
     `left` are the ids of the edits not to take, each with the edit that it needs and cannot have.
     `base` is the one to resolve on, and `target` the branch to land on, which was allowed when the
-    batch came.  `accepted`: a person has looked, and
-    nothing is left to propose.  `dry_run` writes no object; `ahead`, in a dry run, takes what it
-    depends on as landed; `in_stack` lets it be proposed on top of that, whatever the mode is.
+    batch came.  `accepted`: a person has looked, and nothing is left to propose.  `dry_run` writes
+    no object; `ahead`, in a dry run, takes what it depends on as landed; `in_stack` lets it be
+    proposed on top of that, whatever the mode is.
     """
 
     base: Base | None = None

@@ -66,9 +66,9 @@ class Accept(Struct, frozen=True, omit_defaults=True, tag_field="verb", tag="acc
     """Have proposals of one target board, and land their train.
 
     `only` and `without` choose edits of a single proposal.  `stack` takes what it is on top of
-    along.  Without `wait` the train is not waited for, and by default not where a hook is a
-    process.  `seen` has the commits of their branches that the person has looked at; one that is
-    at another stays.  `by` is who accepts, by default the repository's identity.
+    along.  Without `wait` the train is not waited for.  `seen` has the commits of their branches
+    that the person has looked at; one that is at another stays.  `by` is who accepts, by default
+    the repository's identity.
     """
 
     ids: tuple[str, ...]
