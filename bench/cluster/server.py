@@ -45,6 +45,7 @@ class ServerOnce:
             capture_output=True,
             user=self._user,
             cwd="/",
+            timeout=_PATIENCE,
         )
         if made.returncode:
             raise BenchError(f"initdb: {made.stderr.decode(errors='replace').strip()}")
@@ -83,7 +84,7 @@ class ServerOnce:
             return
         children = self._children()
         self._process.send_signal(number)
-        self._process.wait()
+        self._process.wait(_PATIENCE)
         until = time.monotonic() + _PATIENCE
         while any(Path(f"/proc/{pid}").exists() for pid in children):
             if time.monotonic() > until:
