@@ -1,4 +1,4 @@
-"""A response while proposals wait, against one while none does; and `status` of what waits."""
+"""A response and an empty run beside proposals that wait; and `status` of what waits."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def waiting(ground: Ground) -> Iterator[Goal]:
     many = 100 if ground.quick else 1000
     for mode in ("review", "auto"):
         places = {count: _build(ground, mode, count) for count in (0, many)}
+        if mode == "review":
+            yield _empty_run(ground, places, many)
         ratios: list[float] = []
         with _watching(ground, places[0]) as alone, _watching(ground, places[many]) as beside:
             for number in range(ground.rounds):
@@ -36,6 +38,14 @@ def waiting(ground: Ground) -> Iterator[Goal]:
         yield Goal(f"a response beside {many} proposals, {mode} mode / none", ratios, 1.5)
         if mode == "review":
             yield _status(ground, places[many])
+
+
+def _empty_run(ground: Ground, places: dict[int, Path], many: int) -> Goal:
+    run = [*ground.command, "-q", "run"]
+    ratios = [
+        ground.spent(run, places[many]) / ground.spent(run, places[0]) for _ in range(ground.rounds)
+    ]
+    return Goal(f"an empty run beside {many} proposals / none", ratios, 1.5)
 
 
 def _status(ground: Ground, repo: Path) -> Goal:

@@ -43,6 +43,8 @@ def catch_up(session: Session) -> None:
     A mark whose commit was never shared, since the process that made it died, is set to the commit
     of the report.
     """
+    if not session.config.has_cluster:
+        return
     known = session.repo.refs(records.WAITING)
     ids = [name.removeprefix(records.WAITING) for name in known]
     marks = session.queue.proposals(ids)

@@ -5,15 +5,18 @@ and where one of them makes or removes a file that the other one touches.  Lines
 texts that the commits change.  Where these differ, since the target moved between the two, the
 lines of one are carried to the other's text first.
 
-A process keeps one board of what waits, and reads only what is new there.  Reports of proposals
-that overlap have a warning each (`conflict.pending`), computed from the commits that wait:
-`refresh` puts right what a crash left behind.
+A process keeps one board of what waits, and reads only what is new there.  At its end it leaves
+the board in the store: the next process begins with it if nothing happened in between.
+
+Reports of proposals that overlap have a warning each (`conflict.pending`), computed from the
+commits that wait: `refresh` puts right what a crash left behind.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
@@ -21,7 +24,8 @@ from pathlib import PurePosixPath
 from typing import Literal
 from weakref import WeakKeyDictionary
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
+from msgspec.json import decode, encode
 from msgspec.structs import replace
 
 from patchq.core.model.values import Collision, EditOutcome, Problem
@@ -36,6 +40,7 @@ from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.lines import Lines, image, inclusive
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
+from patchq.gate.queue.shelf import Shelf
 from patchq.gate.report import document
 from patchq.gate.report.schema import PENDING_CONFLICT, ProblemEntry, Report, has_commit
 
@@ -153,6 +158,7 @@ def reported(report: Report, commit: str, repo: Repository) -> Change | None:
 
 
 Named = dict[str, str | None]  # the commits of batches by their ids
+Refs = tuple[str | None, ...]
 
 
 class Board(dict[str, Change]):
@@ -164,6 +170,12 @@ class Board(dict[str, Change]):
         self.names: dict[str, Named] = {}
         self.new: set[str] = set()  # those that were not compared yet
         self.stale: set[str] = set()  # those whose report may have to name others than it does
+        self.settled: dict[str, Refs] = {}  # the refs on which each depended when it was looked at
+
+    @property
+    def is_due(self) -> bool:
+        """True if some reports may not name the right batches."""
+        return bool(self.new or self.stale)
 
     def add(self, change: Change) -> None:
         self[change.id] = change
@@ -224,6 +236,13 @@ class Board(dict[str, Change]):
             del self.names[id]
             self.new.discard(id)
             self.stale.discard(id)
+            self.settled.pop(id, None)
+
+
+class _KeptBoard(Struct):
+    changes: list[Change]
+    names: dict[str, Named]
+    settled: dict[str, Refs]
 
 
 def overlaps(
@@ -400,9 +419,40 @@ _boards: WeakKeyDictionary[Repository, Board] = WeakKeyDictionary()
 
 def board(context: RepoContext, marks: Mapping[str, str] | None = None) -> Board:
     """Return what waits now; `marks` are the commits by their ids, if they are known."""
-    found = _boards.setdefault(context.repo, Board())
+    found = known(context)
     found.renew(context, waiting(context) if marks is None else marks)
     return found
+
+
+def known(context: RepoContext) -> Board:
+    """Return the board that this process, or the one before it, had last."""
+    found = _boards.get(context.repo)
+    if found is None:
+        found = _boards[context.repo] = Board()
+        left = _shelf(context).get(_now(context))
+        with suppress(DecodeError):  # another version's
+            kept = decode(left or b"", type=_KeptBoard)
+            for change in kept.changes:
+                found.add(change)
+            found.names, found.settled = kept.names, kept.settled
+    return found
+
+
+def leave(context: RepoContext) -> None:
+    """Leave the board for the next process, unless it is due."""
+    board, shelf = _boards.get(context.repo), _shelf(context)
+    if board and not board.is_due:
+        kept = encode(_KeptBoard(list(board.values()), board.names, board.settled))
+        if shelf.get(_now(context)) != kept:
+            shelf.put(_now(context), kept)
+
+
+def _shelf(context: RepoContext) -> Shelf:
+    return Shelf(context.queue_root, "board", most=1)
+
+
+def _now(context: RepoContext) -> str:
+    return str(context.queue.store.value("select max(number) from events"))
 
 
 def waiting(context: RepoContext) -> dict[str, str]:

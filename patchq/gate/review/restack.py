@@ -18,10 +18,10 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from hashlib import sha256
 from math import inf
 from pathlib import Path
 from time import monotonic
-from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,9 +31,9 @@ from patchq.gate.errors import Busy, Fault, ObjectDamaged
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.refs import heads
-from patchq.gate.git.repository import Repository
 from patchq.gate.land import overlaps, presubmit, reports
 from patchq.gate.land.elsewhere import catch_up
+from patchq.gate.land.overlaps import Refs
 from patchq.gate.pipeline import comments, depends, history, notes
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.depends import Stack
@@ -68,11 +68,6 @@ _KEPT = (
 _PIECE = 16  # proposals that are looked at, and made again, at once: they share their flushes
 
 
-_Refs = tuple[str | None, ...]
-# The refs on which the place of each proposal depended when this process last looked at it.
-_settled: WeakKeyDictionary[Repository, dict[str, _Refs]] = WeakKeyDictionary()
-
-
 def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool:
     """Record what plain git did, restack waiting proposals, and name their overlaps.
 
@@ -83,32 +78,30 @@ def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool
     if session.branches.away:
         return True  # what was fetched last may be old; they are looked at again
     catch_up(session)
-    settled, until = _settled.setdefault(session.repo, {}), monotonic() + seconds
-    for piece in _pieces(session, settled, rest=rest):
+    waits, until, over = overlaps.known(session), monotonic() + seconds, True
+    for piece in _pieces(session, waits.settled, rest=rest):
         reports.reconcile(session, piece)
         follow(session, piece)
         if session.signer.resting:
             break  # they are looked at again
-        settled |= piece
+        waits.settled |= piece
         if monotonic() >= until:
+            over = False
             break
-    places = _places(session)
-    _settled[session.repo] = {id: settled[id] for id in settled.keys() & places.keys()}
     most = None if seconds == inf else 4 * _PIECE
-    named = not places or overlaps.refresh(session, most=most)
-    return named and (session.signer.resting or not _moved(places, settled, rest=rest))
+    return over and (not waits.is_due or overlaps.refresh(session, most=most))
 
 
 def _pieces(
-    session: Session, settled: Mapping[str, _Refs], *, rest: bool
-) -> Iterator[dict[str, _Refs]]:
+    session: Session, settled: Mapping[str, Refs], *, rest: bool
+) -> Iterator[dict[str, Refs]]:
     """Yield the proposals to look at, in pieces, until none has moved."""
     while todo := _moved(places := _places(session), settled, rest=rest):
         for first in range(0, len(todo), _PIECE):
             yield {id: places[id] for id in todo[first : first + _PIECE]}
 
 
-def _moved(places: Mapping[str, _Refs], settled: Mapping[str, _Refs], *, rest: bool) -> list[str]:
+def _moved(places: Mapping[str, Refs], settled: Mapping[str, Refs], *, rest: bool) -> list[str]:
     """Return the proposals to look at.
 
     Those of which only the target moved come last, and are left out without `rest`.
@@ -118,7 +111,7 @@ def _moved(places: Mapping[str, _Refs], settled: Mapping[str, _Refs], *, rest: b
     return sorted((id for id in todo if rest or id in own), key=lambda id: id not in own)
 
 
-def _places(session: Session) -> dict[str, _Refs]:
+def _places(session: Session) -> dict[str, Refs]:
     """Return the refs of each proposal, its target and the one below."""
     repo, waits = session.repo, overlaps.waiting(session)
     if not waits:
@@ -127,7 +120,7 @@ def _places(session: Session) -> dict[str, _Refs]:
     at = defaultdict[str, list[str]](list)
     for gitdir, ref in heads(repo.commondir):
         at[ref].append(str(gitdir))
-    own: dict[str, _Refs] = {
+    own: dict[str, Refs] = {
         id: (
             mark,
             branches.get(records.branch(id)),
@@ -137,8 +130,8 @@ def _places(session: Session) -> dict[str, _Refs]:
         for id, mark in waits.items()
     }
     # Once the one below waits no more, any other that comes may have taken its place.
-    others = (str(hash(frozenset(waits))),)
-    there, places = overlaps.board(session, waits), dict[str, _Refs]()
+    others = (sha256(" ".join(sorted(waits)).encode()).hexdigest(),)
+    there, places = overlaps.board(session, waits), dict[str, Refs]()
     tips = {name: session.branches.tip(name) for name in {one.target for one in there.values()}}
     for id, refs_of in own.items():
         change = there.get(id)

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from patchq.gate.git.repository import Repository
+from patchq.gate.land import overlaps
 from tests.gate.review.beside import NUMBERED, TEXT, in_review_mode, moved, sound, told
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.ending import running, until
 from tests.helpers.gitrepo import commit_files, git, tip, write_config
+from tests.helpers.sessions import opened
 from tests.helpers.stepping import die
 
 
@@ -256,3 +259,25 @@ def test_what_is_discarded_while_the_hooks_of_accept_run_does_not_land(repo: Pat
     assert (process.returncode, "it is discarded" in said) == (2, True), said
     assert (tip(repo), told(repo, "x")["state"]) == (before, "discarded")
     assert told(repo, "x")["hooks"] == []  # what is decided is not written into
+
+
+def test_a_process_reads_no_proposal_anew_unless_something_happened(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(repo, one=change(5, 5), two=change(5, 5), three=change(5, 5))
+    read: list[str] = []
+    changed_files = overlaps.changed_files
+
+    def counted(repo: Repository, commit: str) -> dict[str, overlaps.Blobs]:
+        read.append(commit)
+        return changed_files(repo, commit)
+
+    monkeypatch.setattr(overlaps, "changed_files", counted)
+    for gone, left in ("", {"one", "two", "three"}), ("two", {"one", "three"}):
+        if gone:
+            patchq("discard", gone, cwd=repo)
+        session = opened(repo, "mode: review")
+        names = {id: set(others) for id, others in overlaps.board(session).names.items()}
+        session.close()
+        assert names == {id: left - {id} for id in left}
+        assert len(read) == (len(left) if gone else 0)
