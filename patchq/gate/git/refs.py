@@ -25,7 +25,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from errno import ENAMETOOLONG
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Protocol
 from weakref import finalize
@@ -166,8 +166,13 @@ def packed_refs(commondir: Path) -> PackedRefs:
         if path not in _kept or _kept[path].mark != _mark(os.stat(path)):
             _kept[path] = PackedRefs(path)
     except FileNotFoundError:
-        return PackedRefs(os.devnull)
+        return _none()
     return _kept[path]
+
+
+@cache
+def _none() -> PackedRefs:
+    return PackedRefs(os.devnull)
 
 
 def _mark(status: os.stat_result) -> tuple[int, ...]:
@@ -193,7 +198,8 @@ def heads(commondir: Path) -> Iterator[tuple[Path, str]]:
 
 def head_target(gitdir: Path) -> str:
     """Return the full name of the ref of a HEAD, or "" when detached."""
-    text = os.fsdecode((gitdir / "HEAD").read_bytes())
+    with open(f"{gitdir}/HEAD", "rb", buffering=0) as file:
+        text = os.fsdecode(file.read())
     return text[4:].strip() if text.startswith("ref:") else ""
 
 

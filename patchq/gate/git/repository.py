@@ -23,7 +23,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -63,6 +63,7 @@ Sign = Callable[[bytes], bytes]
 
 _KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodule"}
 _BY_COMMIT = AttrCheck.INDEX_ONLY | AttrCheck.NO_SYSTEM | AttrCheck.INCLUDE_COMMIT
+_COMMITS = 100  # that are kept: deciding on a response asks for the same one again and again
 _FIRST = 1000  # the priority of objects in memory; libgit2's own backends have 1 and 2
 State = tuple[str | None, ...]
 
@@ -103,6 +104,7 @@ class Repository:
         if self.borrowed is not None:
             store.add_disk_alternate(str(self.borrowed))
         self.trees.clear()
+        self._commit = lru_cache(_COMMITS)(partial(self._object, kind=pygit2.Commit))
         for handle in (self.raw_repository, self._bare_memory):
             handle.free()
             handle.set_odb(store)
@@ -315,9 +317,6 @@ class Repository:
         if not isinstance(found, kind):
             raise ObjectDamaged(f"{oid} is no {kind.__name__.lower()}", FSCK)
         return found
-
-    def _commit(self, oid: str) -> pygit2.Commit:
-        return self._object(oid, pygit2.Commit)
 
     def has(self, oid: str) -> bool:
         return self.buffer.content(oid) is not None or oid in self.raw_repository

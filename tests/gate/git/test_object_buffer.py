@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pygit2
 import pytest
 
 from patchq.core.model.values import FileChange
@@ -75,6 +76,11 @@ def test_g05_repack_takes_nothing_that_is_about_to_land(path: Path, files: int) 
     git("repack", "-a", "-d", "-q", cwd=path)
     assert there(path, oid)
     assert litter(path) == []
+
+
+def test_packs_are_made_with_our_defaults(path: Path) -> None:
+    Repository.open(path)
+    assert pygit2.Repository().config["pack.windowMemory"] == "1"
 
 
 KILLED = """\
