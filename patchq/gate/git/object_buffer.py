@@ -108,7 +108,7 @@ class ObjectBuffer:
             store.add_backend(self.backend(), 1)
             memory.set_odb(store)
             memory.pack(scratch / "pack", self._put_in, 1)
-            files = sorted((scratch / "pack").iterdir(), reverse=True)  # found by its index
+            files = sorted((scratch / "pack").glob("pack-*"), reverse=True)  # found by its index
             names = [*(f"pack/{file.name}" for file in files), *names]
         return names
 
