@@ -41,7 +41,7 @@ def test_the_inbox_is_shown_while_a_daemon_starts(person: Person, repo: Path) ->
     lock = repo / ".patchq/lock"
     lock.write_bytes(b"")
     with lock.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         assert "a daemon runs." in person.look("/")
 
 

@@ -87,8 +87,10 @@ class Discard(Struct, frozen=True, tag_field="verb", tag="discard"):
         overlaps.refresh(session, overlaps.named(report.problems))
         if above := overlaps.board(session).above([id]):
             restack.follow(session, above)  # it cannot stay there, and says so
-        left = session.branches.tip(name)
-        return Decided(made, note=f"{name} stays: it is checked out, or has moved" if left else "")
+        if session.branches.tip(name) is None:
+            return Decided(made)
+        why = "is checked out" if session.branches.checkouts(name) else "has other commits"
+        return Decided(made, note=f"{name} stays: it {why}")
 
 
 def refresh(session: Session, *, decides: bool = True) -> None:
