@@ -299,10 +299,11 @@ def warned(decisions: Sequence[Decision], session: Session) -> list[Decision]:
         if own := _change_of(decision, session.repo):
             group.add(own)
             gone.update(depends.replaced(session, decision.id, decision.header))
-    waits = board(session) if group else Board()
+    waits = _boards.get(session.repo) or board(session) if group else Board()
     for decision in decisions:
         if own := group.get(decision.id):
-            others = {id: waits[id] for id in waits.beside(own) - gone - group.keys()}
+            near = waits.beside(own) - gone - group.keys()
+            others = {id: waits[id] for id in near if _is_there(session, waits[id])}
             others |= {id: group[id] for id in group.beside(own)}
             kept = [p for p in decision.problems if p.code != PENDING_CONFLICT]
             decision = replace(decision, problems=(*kept, *warnings_for(session.repo, own, others)))
@@ -310,12 +311,19 @@ def warned(decisions: Sequence[Decision], session: Session) -> list[Decision]:
     return made
 
 
-def refresh(session: Session, ids: Collection[str] = (), most: int | None = None) -> bool:
+def refresh(
+    session: Session,
+    ids: Collection[str] = (),
+    most: int | None = None,
+    came: Mapping[str, str] | None = None,
+) -> bool:
     """Have the reports of what waits name their overlaps; True if no report is left to do.
 
     `ids` are renewed in any case, and all where that may have changed, `most` of them at once.
+    With `came`, the commits of new proposals by their ids, only these and what they may overlap
+    are looked at.
     """
-    waits = board(session)
+    waits = board(session, None if came is None else _marks_beside(session, came))
     for id in sorted(waits.new):
         _compare(session.repo, waits, id)
     waits.new.clear()
@@ -323,6 +331,20 @@ def refresh(session: Session, ids: Collection[str] = (), most: int | None = None
     _renew(todo, waits, session)
     waits.stale.intersection_update(waits.keys() - set(todo))
     return not waits.stale
+
+
+def _marks_beside(session: Session, came: Mapping[str, str]) -> dict[str, str]:
+    """Return the commits of what waits, as it is known but for what may overlap the new ones."""
+    waits, gone = known(session), set[str]()
+    for id, commit in came.items():
+        report = session.queue.load(id)
+        if report and (change := reported(report, commit, session.repo)):
+            gone |= {id for id in waits.beside(change) if not _is_there(session, waits[id])}
+    return {id: one.commit for id, one in waits.items() if id not in gone} | dict(came)
+
+
+def _is_there(session: Session, change: Change) -> bool:
+    return session.repo.ref_target(records.WAITING + change.id) == change.commit
 
 
 def _compare(repo: Repository, waits: Board, id: str) -> None:

@@ -258,7 +258,8 @@ def _settle(
         done = [it for it in landed if it.claim.token not in gone]
         verdicts = [(it.claim, it.report, it.header) for it in done]
         ended += len(gone) + landing.publish(verdicts, session, tell)
-        overlaps.refresh(session)
+        came = {one.id: one.commit for one in done if one.state == "proposed" and one.commit}
+        overlaps.refresh(session, came=came)
         for one in portion:
             del open[one.claim.token]
         lost += [one.claim.token for one in again]

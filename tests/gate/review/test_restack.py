@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from patchq.gate.git.repository import Repository
-from patchq.gate.land import overlaps
+from patchq.gate.land import overlaps, worker
 from tests.gate.review.beside import NUMBERED, TEXT, in_review_mode, moved, sound, told
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.ending import running, until
@@ -259,6 +259,22 @@ def test_what_is_discarded_while_the_hooks_of_accept_run_does_not_land(repo: Pat
     assert (process.returncode, "it is discarded" in said) == (2, True), said
     assert (tip(repo), told(repo, "x")["state"]) == (before, "discarded")
     assert told(repo, "x")["hooks"] == []  # what is decided is not written into
+
+
+def test_what_was_discarded_beside_a_daemon_is_named_by_nobody(repo: Path) -> None:
+    session = opened(repo, "mode: review")
+    session.queue.acquire()
+    named = []
+    for name, gone in ("one", ""), ("two", "one"), ("three", ""):
+        if gone:
+            patchq("discard", gone, cwd=repo)
+        send(repo, **{name: change(5, 5)})
+        worker.turn(session, lambda report: None)
+        named.append([found[3] for found in pending(repo, name)])
+    session.queue.release()
+    session.close()
+    assert named == [[], [], ["two"]]
+    assert [found[3] for found in pending(repo, "two")] == ["three"]
 
 
 def test_a_process_reads_no_proposal_anew_unless_something_happened(
