@@ -334,7 +334,7 @@ def refresh(
 
 
 def _marks_beside(session: Session, came: Mapping[str, str]) -> dict[str, str]:
-    """Return the commits of what waits, as it is known but for what may overlap the new ones."""
+    """Return the commits of what waits, looked up where new ones may overlap."""
     waits, gone = known(session), set[str]()
     for id, commit in came.items():
         report = session.queue.load(id)
