@@ -89,8 +89,12 @@ def remove(path: Path) -> None:
     if path.is_symlink() or path.is_file():
         path.unlink()
     shutil.rmtree(path, ignore_errors=True)
-    for where, _, _ in os.walk(path):
-        os.chmod(where, 0o700)
+    with suppress(OSError):
+        os.chmod(path, 0o700)
+        for where, folders, _ in os.walk(path):
+            for inner in (os.path.join(where, folder) for folder in folders):
+                if not os.path.islink(inner):
+                    os.chmod(inner, 0o700)  # before the walk enters it
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
         raise DiskFault(f"{path} cannot be removed", "remove it by hand")
