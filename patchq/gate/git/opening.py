@@ -86,7 +86,7 @@ def _set_limits() -> None:
     pygit2.settings.cache_object_limit(ObjectType.BLOB, CACHED_BLOB)
     pygit2.settings.mwindow_mapped_limit = MAPPED_BYTES
     pygit2.settings.mwindow_file_limit = OPEN_PACKS
-    # Read before git's own files.  libgit2 has no such file on Unix.
+    # patchq's defaults, which git's own files override; on Unix libgit2 has no file of this level.
     pygit2.settings.search_path[ConfigLevel.PROGRAMDATA] = str(Path(__file__).with_name("libgit2"))
 
 

@@ -166,12 +166,12 @@ def packed_refs(commondir: Path) -> PackedRefs:
         if path not in _kept or _kept[path].mark != _mark(os.stat(path)):
             _kept[path] = PackedRefs(path)
     except FileNotFoundError:
-        return _none()
+        return _empty()
     return _kept[path]
 
 
 @cache
-def _none() -> PackedRefs:
+def _empty() -> PackedRefs:
     return PackedRefs(os.devnull)
 
 

@@ -292,14 +292,21 @@ MOST_BATCHES = 16  # a report that names more would be rewritten again and again
 _MOST_PLACES = 4
 
 
-def warned(decisions: Sequence[Decision], session: Session) -> list[Decision]:
-    """Return the decisions, each that proposes with a warning for each overlap."""
+def warned(
+    decisions: Sequence[Decision], session: Session, *, looks: bool = True
+) -> list[Decision]:
+    """Return the decisions, each that proposes with a warning for each overlap.
+
+    Unless it `looks`, what began to wait since this process looked last is left to `refresh`.
+    """
     group, gone, made = Board(), set[str](), list[Decision]()
     for decision in decisions:
         if own := _change_of(decision, session.repo):
             group.add(own)
             gone.update(depends.replaced(session, decision.id, decision.header))
-    waits = _boards.get(session.repo) or board(session) if group else Board()
+    if not group:
+        return list(decisions)
+    waits = (None if looks else _boards.get(session.repo)) or board(session)
     for decision in decisions:
         if own := group.get(decision.id):
             near = waits.beside(own) - gone - group.keys()

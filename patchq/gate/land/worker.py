@@ -249,7 +249,7 @@ def _settle(
     ended, lost = 0, list[str]()
     open = {decision.claim.token: decision for decision in group}
     for portion in _cleared(group, session, tries):
-        warned = overlaps.warned(portion, session)
+        warned = overlaps.warned(portion, session, looks=False)
         answers = [replace(one, review=reports.answer(one, session)) for one in warned]
         landed, again = landing.land(answers, session)
         # What moves nothing may be of a batch that came with the push which this one met.

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from patchq.gate.api import deciding
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import overlaps, worker
 from tests.gate.review.beside import NUMBERED, TEXT, in_review_mode, moved, sound, told
@@ -275,6 +276,16 @@ def test_what_was_discarded_beside_a_daemon_is_named_by_nobody(repo: Path) -> No
     session.close()
     assert named == [[], [], ["two"]]
     assert [found[3] for found in pending(repo, "two")] == ["three"]
+
+
+def test_a_lasting_process_foresees_what_came_meanwhile(repo: Path) -> None:
+    session, named = opened(repo, "mode: review"), []
+    for name in ("one", "two"):
+        run(repo, **{name: change(5, 5)})
+        foreseen = deciding.foresee(session, change(5, 5).encode(), "x.md", corrects=False)
+        named.append([one.conflicts_with.batch for one in foreseen.problems if one.conflicts_with])
+    session.close()
+    assert named == [["one"], ["one", "two"]]
 
 
 def test_a_process_reads_no_proposal_anew_unless_something_happened(
