@@ -292,26 +292,24 @@ MOST_BATCHES = 16  # a report that names more would be rewritten again and again
 _MOST_PLACES = 4
 
 
-def warned(
-    decisions: Sequence[Decision], session: Session, *, looks: bool = True
-) -> list[Decision]:
+def warned(group: Sequence[Decision], session: Session, *, looks: bool = True) -> list[Decision]:
     """Return the decisions, each that proposes with a warning for each overlap.
 
     Unless it `looks`, what began to wait since this process looked last is left to `refresh`.
     """
-    group, gone, made = Board(), set[str](), list[Decision]()
-    for decision in decisions:
+    changes, gone, made = Board(), set[str](), list[Decision]()
+    for decision in group:
         if own := _change_of(decision, session.repo):
-            group.add(own)
+            changes.add(own)
             gone.update(depends.replaced(session, decision.id, decision.header))
-    if not group:
-        return list(decisions)
+    if not changes:
+        return list(group)
     waits = (None if looks else _boards.get(session.repo)) or board(session)
-    for decision in decisions:
-        if own := group.get(decision.id):
-            near = waits.beside(own) - gone - group.keys()
+    for decision in group:
+        if own := changes.get(decision.id):
+            near = waits.beside(own) - gone - changes.keys()
             others = {id: waits[id] for id in near if _is_there(session, waits[id])}
-            others |= {id: group[id] for id in group.beside(own)}
+            others |= {id: changes[id] for id in changes.beside(own)}
             kept = [p for p in decision.problems if p.code != PENDING_CONFLICT]
             decision = replace(decision, problems=(*kept, *warnings_for(session.repo, own, others)))
         made.append(decision)
@@ -458,9 +456,8 @@ def known(context: RepoContext) -> Board:
     found = _boards.get(context.repo)
     if found is None:
         found = _boards[context.repo] = Board()
-        left = _shelf(context).get(_now(context))
         with suppress(DecodeError):  # another version's
-            kept = decode(left or b"", type=_KeptBoard)
+            kept = decode(_shelf(context).get(_now(context)) or b"", type=_KeptBoard)
             for change in kept.changes:
                 found.add(change)
             found.names, found.settled = kept.names, kept.settled
@@ -472,8 +469,8 @@ def leave(context: RepoContext) -> None:
     board, shelf = _boards.get(context.repo), _shelf(context)
     if board and not board.is_due:
         kept = encode(_KeptBoard(list(board.values()), board.names, board.settled))
-        if shelf.get(_now(context)) != kept:
-            shelf.put(_now(context), kept)
+        if shelf.get(now := _now(context)) != kept:
+            shelf.put(now, kept)
 
 
 def _shelf(context: RepoContext) -> Shelf:
