@@ -11,20 +11,25 @@ what is left behind has an own file that tells whose it was (`files.LockFile`).
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+import struct
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pygit2
 from pygit2.enums import ObjectType
 
+from patchq.gate.git.command import QUIET, Git, plain_environment
 from patchq.gate.git.files import LockFile, leftovers, make_directory
 from patchq.gate.git.objects import object_id, referred
 
 MOST_LOOSE = 24  # more objects at once than these are written as a pack
 _SUFFIX = ".objects"
+_QUICKLY = 1  # zlib's level
 _TRIES = 100  # a `git gc` beside removes directories that are empty for a moment
 
 
@@ -44,6 +49,27 @@ def write_loose(
     odb = pygit2.Odb()
     odb.add_backend(pygit2.OdbBackendLoose(str(objects), -1, flush), 1)
     return [str(odb.write(kind, data)) for kind, data in new]
+
+
+def _pack(objects: Collection[tuple[int, bytes]]) -> bytes:
+    """Return the objects as a pack, each of them whole (`git help format-pack`)."""
+    parts = [struct.pack(">4sII", b"PACK", 2, len(objects))]
+    for kind, data in objects:
+        byte, left, head = kind << 4 | len(data) & 15, len(data) >> 4, bytearray()
+        while left:
+            head.append(byte | 128)
+            byte, left = left & 127, left >> 7
+        head.append(byte)
+        parts += bytes(head), zlib.compress(data, _QUICKLY)
+    whole = b"".join(parts)
+    return whole + hashlib.sha1(whole, usedforsecurity=False).digest()
+
+
+def _index(objects: Path, scratch: Path, pack: bytes) -> None:
+    """Have git check a pack and write it below `scratch`, with its index."""
+    places = {"GIT_DIR": str(objects.parent), "GIT_OBJECT_DIRECTORY": str(scratch)}
+    git = Git(plain_environment(**places), (*QUIET, "-c", "core.fsync=none"), place=objects)
+    git.output("index-pack", "--stdin", stdin=pack)
 
 
 class ObjectBuffer:
@@ -104,17 +130,10 @@ class ObjectBuffer:
         write_loose(scratch, loose.values())
         names = [*loose]
         if many:
-            store, memory = pygit2.Odb(), pygit2.Repository()
-            store.add_backend(self.backend(), 1)
-            memory.set_odb(store)
-            memory.pack(scratch / "pack", self._put_in, 1)
+            _index(objects, scratch, _pack(self._objects.values()))
             files = sorted((scratch / "pack").glob("pack-*"), reverse=True)  # found by its index
             names = [*(f"pack/{file.name}" for file in files), *names]
         return names
-
-    def _put_in(self, builder: pygit2.PackBuilder) -> None:
-        for oid in self._objects:
-            builder.add(pygit2.Oid(hex=oid))
 
     def keep(self, kind: ObjectType, data: bytes) -> str:
         """Have a new object; return its id in hex."""

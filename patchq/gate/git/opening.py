@@ -18,7 +18,7 @@ from pathlib import Path
 from time import monotonic
 
 import pygit2
-from pygit2.enums import ConfigLevel, ObjectType
+from pygit2.enums import ObjectType
 
 from patchq.gate.errors import ObjectDamaged, RepositoryFault, UsageError
 from patchq.gate.git.command import QUIET, Git, misconfigured, plain_environment
@@ -86,8 +86,6 @@ def _set_limits() -> None:
     pygit2.settings.cache_object_limit(ObjectType.BLOB, CACHED_BLOB)
     pygit2.settings.mwindow_mapped_limit = MAPPED_BYTES
     pygit2.settings.mwindow_file_limit = OPEN_PACKS
-    # patchq's defaults, which git's own files override; on Unix libgit2 has no file of this level.
-    pygit2.settings.search_path[ConfigLevel.PROGRAMDATA] = str(Path(__file__).with_name("libgit2"))
 
 
 def promisors(handle: pygit2.Repository) -> list[str]:

@@ -33,6 +33,15 @@ from patchq.gate.report.schema import Report
 Key = tuple[str, str, str, str, str]
 Counts = Mapping[Key, float]
 _NOTHING = 1e-9
+_PAPERS = ", ".join(
+    f"(select data from papers p where p.number = r.number and p.kind = '{kind}')"
+    for kind in ("report", "page", "body")
+)
+_FILES = (
+    "select token, name, problem, id, case when state in ('held', 'ending') then 'held'"
+    f" when state = 'gone' then state else verdict end, {_PAPERS}"
+    " from responses r where number = :number"
+)
 _UNREAD = Problem("response.incomplete", "the response was not read, or is lost")
 
 
@@ -242,8 +251,7 @@ class StoreQueue(QueueEngine):
         failed = None
         for number in dict.fromkeys(numbers):
             try:
-                for batch in self.batches("number = :number", number=number):
-                    self.outbox.show(batch)
+                self.outbox.show(self._files_of(number))
                 self._written.append(number)
             except OSError as error:
                 failed = error
@@ -268,21 +276,17 @@ class StoreQueue(QueueEngine):
 
         It is a condition in SQL; by default, each batch that has a report.
         """
-        papers = ", ".join(
-            f"(select data from papers p where p.number = r.number and p.kind = '{kind}')"
-            for kind in ("report", "page", "body")
-        )
         numbers = f"select number from responses where {which} order by number"
         for number in self.store.column(numbers, **values):  # one by one, as they may be many
-            [(token, name, problem, id, state, report, page, body)] = self.store.all(
-                "select token, name, problem, id, case when state in ('held', 'ending') then 'held'"
-                f" when state = 'gone' then state else verdict end, {papers}"
-                " from responses r where number = :number",
-                number=number,
-            )
-            if body is None and problem is None:  # it is gone
-                body = b""
-            yield spool.BatchFiles(token, os.fsdecode(name), id, state, report, page, body)
+            yield self._files_of(number)
+
+    def _files_of(self, number: int) -> spool.BatchFiles:
+        [(token, name, problem, id, state, report, page, body)] = self.store.all(
+            _FILES, number=number
+        )
+        if body is None and problem is None:  # it is gone
+            body = b""
+        return spool.BatchFiles(token, os.fsdecode(name), id, state, report, page, body)
 
     def _count_report(self, before: Report | None, report: Report) -> None:
         counts = Counter[Key](self._counted(report))

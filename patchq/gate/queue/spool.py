@@ -17,7 +17,7 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import count
@@ -67,6 +67,9 @@ def fault(error: OSError, then: str = "start again; no response was lost") -> Di
     )
 
 
+Wanted = Mapping[str, bytes | None]  # what files hold, by their names; None: anything
+
+
 class Folder:
     """One directory of the queue; `lasting` ones are made again once removed.
 
@@ -109,26 +112,32 @@ class Folder:
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a plain file; None when there is none that can be read."""
-        with self.opened() as folder, suppress(OSError), files.opened(name, _READ, folder) as fd:
-            status = os.fstat(fd)
-            if stat.S_ISREG(status.st_mode):
-                return read_up_to(fd, status.st_size)
-        return None
+        with self.opened() as folder:
+            return _content(folder, name)
 
-    def put(self, name: str, data: bytes, *, private: bool) -> None:
-        """Write a file, or replace it, by way of `NAME.tmp`; see `files.replace`.
+    def wrong(self, wanted: Wanted) -> list[str]:
+        """Return the names of the files that are not there as wanted."""
+        with self.opened() as folder:
+            return _wrong(folder, wanted)
 
-        Whoever may read the directory may read it, unless it is `private`.
+    def write(self, wanted: Wanted, private: Collection[str]) -> None:
+        """Write the files that are not there as wanted, by way of `NAME.tmp`.
+
+        Whoever may read the directory may read them, but for the `private` ones.  See
+        `files.replace`.
         """
         with self.opened() as folder:
-            mode = 0o600 if private else self.mode & 0o666 | 0o600
-            via = f"{name}.tmp"
-            files.replace(name, data, via=via, folder=folder, mode=mode, grant=self.grant)
+            for name in _wrong(folder, wanted):
+                mode = 0o600 if name in private else self.mode & 0o666 | 0o600
+                data, via = wanted[name] or b"", f"{name}.tmp"
+                files.replace(name, data, via=via, folder=folder, mode=mode, grant=self.grant)
 
-    def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
-        with suppress(FileNotFoundError), self.opened() as folder:
-            os.unlink(name, dir_fd=folder)
+    def remove(self, *names: str) -> None:
+        """Remove the files that are there."""
+        with self.opened() as folder:
+            for name in names:
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=folder)
 
     def move(self, name: str, target: Folder, new: str) -> bool:
         """Rename into another folder; return False if the entry cannot be had."""
@@ -191,6 +200,20 @@ def create(root: Path, readers: int | None = None, sharers: int | None = None) -
                     f"{path} cannot be given to the group that `queue.group` names",
                     "have the user that runs patchq join that group, or name another one",
                 ) from None
+
+
+def _wrong(folder: int, wanted: Wanted) -> list[str]:
+    return [
+        name for name, data in wanted.items() if data is not None and _content(folder, name) != data
+    ]
+
+
+def _content(folder: int, name: str) -> bytes | None:
+    with suppress(OSError), files.opened(name, _READ, folder) as fd:
+        status = os.fstat(fd)
+        if stat.S_ISREG(status.st_mode):
+            return read_up_to(fd, status.st_size)
+    return None
 
 
 def read_up_to(fd: int, size: int) -> bytes:
@@ -296,10 +319,19 @@ class BatchFiles(Struct, frozen=True):
     page: bytes
     body: bytes | None
 
+    @property
+    def entry(self) -> str:
+        """Return the name of the response in active/."""
+        return entry_name(self.token, self.name)
+
+    @property
+    def response(self) -> str:
+        """Return the name of the response beside its report."""
+        return f"{self.id}{extension(self.name)}"
+
 
 # The report, the response and the time of a verdict, as files tell them.
 Published = tuple[Report, bytes | None, float]
-FileOfBatch = tuple[Folder, str, bytes | None]
 
 
 class Outbox:
@@ -308,57 +340,35 @@ class Outbox:
     def __init__(self, root: Path) -> None:
         self.active, self.done, self.rejected = (Folder(root / name) for name in PUBLIC[1:])
 
-    def files(self, batch: BatchFiles) -> list[FileOfBatch]:
-        """Return the files of a batch, in the order in which they are made.
-
-        A response that was not read has no content.
-        """
-        place, id = self._place(batch), batch.id
-        found: list[FileOfBatch] = [
-            (place, id + PAGE, batch.page),
-            (place, id + REPORT, batch.report),
-        ]
-        if place is self.active:
-            return found
-        return [(place, f"{id}{extension(batch.name)}", batch.body), *found]
-
-    def _place(self, batch: BatchFiles) -> Folder:
-        return {"held": self.active, "rejected": self.rejected}.get(batch.state, self.done)
+    def files(self, batch: BatchFiles) -> tuple[Folder, Wanted]:
+        """Return the place of a batch and its files, in the order in which they are made."""
+        folder = {"held": self.active, "rejected": self.rejected}.get(batch.state, self.done)
+        first = batch.entry if folder is self.active else batch.response
+        papers = {batch.id + PAGE: batch.page, batch.id + REPORT: batch.report}
+        return folder, {first: batch.body, **papers}
 
     def show(self, batch: BatchFiles) -> None:
         """Write the missing files of a batch, or remove those of a gone one."""
         if batch.state == "gone":
             self._remove(batch)
             return
-        id, entry, place = batch.id, entry_name(batch.token, batch.name), self._place(batch)
-        if batch.body is None and place is not self.active:
-            self.active.move(entry, place, f"{id}{extension(batch.name)}")
-        secret = b'"edit.secret"' in batch.report
-        for folder, name, data in self.wrong(batch):
-            folder.put(name, data or b"", private=secret and not name.endswith((PAGE, REPORT)))
-        if place is not self.active:
-            for name in (entry, id + PAGE, id + REPORT):
-                self.active.remove(name)
-        elif batch.body is not None and self.active.status(entry) is None:
-            self.active.put(entry, batch.body, private=True)
+        folder, wanted = self.files(batch)
+        private = {batch.entry}
+        if b'"edit.secret"' in batch.report:
+            private.add(batch.response)
+        if batch.body is None and folder is not self.active:
+            self.active.move(batch.entry, folder, batch.response)
+        folder.write(wanted, private)
+        if folder is not self.active:
+            self.active.remove(batch.entry, batch.id + PAGE, batch.id + REPORT)
 
     def _remove(self, batch: BatchFiles) -> None:
-        response = f"{batch.id}{extension(batch.name)}"
         for folder in (self.done, self.rejected):
-            status = folder.status(response)
+            status = folder.status(batch.response)
             if status and stat.S_ISDIR(status.st_mode):  # as it was dropped
                 with folder.opened() as fd:
-                    shutil.rmtree(response, dir_fd=fd)
-            for name in (response, batch.id + PAGE, batch.id + REPORT):
-                folder.remove(name)
-
-    def wrong(self, batch: BatchFiles) -> list[FileOfBatch]:
-        """Return the files of a batch that are not there as they should be."""
-        return [
-            (folder, name, data)
-            for folder, name, data in self.files(batch)
-            if data is not None and folder.read(name) != data
-        ]
+                    shutil.rmtree(batch.response, dir_fd=fd)
+            folder.remove(batch.response, batch.id + PAGE, batch.id + REPORT)
 
     def published(self) -> list[Published]:
         """Return the batches whose reports can be read in done/ and rejected/, oldest first."""

@@ -7,13 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pygit2
 import pytest
 
 from patchq.core.model.values import FileChange
 from patchq.gate.errors import DiskFault
 from patchq.gate.git import object_buffer
-from patchq.gate.git.object_buffer import ObjectBuffer
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
 from tests.helpers.gitrepo import git, make_repo
@@ -77,29 +75,6 @@ def test_g05_repack_takes_nothing_that_is_about_to_land(path: Path, files: int) 
     git("repack", "-a", "-d", "-q", cwd=path)
     assert there(path, oid)
     assert litter(path) == []
-
-
-def test_packs_are_made_with_our_defaults(path: Path) -> None:
-    Repository.open(path)
-    assert pygit2.Repository().config["pack.windowMemory"] == "1"
-
-
-def test_a_scratch_file_of_libgit2_is_not_published(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    objects, put_in = path / ".git/objects", ObjectBuffer._put_in
-
-    def litter_too(buffer: ObjectBuffer, builder: pygit2.PackBuilder) -> None:
-        (scratch,) = objects.glob("*.d/pack")
-        (scratch / "pack_git2_0123").write_bytes(b"what no unlink could remove")
-        put_in(buffer, builder)
-
-    monkeypatch.setattr(ObjectBuffer, "_put_in", litter_too)
-    repo = Repository.open(path)
-    oid = commit(repo, MANY)
-    repo.write_objects(lambda: None)
-    assert there(path, oid)
-    assert {file.name[:5] for file in (objects / "pack").iterdir()} == {"pack-"}
 
 
 KILLED = """\

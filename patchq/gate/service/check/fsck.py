@@ -167,8 +167,9 @@ def _batches(session: Session, queue: StoreQueue) -> Iterator[Finding]:
 def _files(session: Session, queue: StoreQueue) -> Iterator[Finding]:
     root, known = queue.root, set[Path]()
     for batch in queue.batches():
-        known.update(folder.path / name for folder, name, _ in queue.outbox.files(batch))
-        for folder, name, _ in queue.outbox.wrong(batch):
+        folder, wanted = queue.outbox.files(batch)
+        known.update(folder.path / name for name in wanted)
+        for name in folder.wrong(wanted):
             path = folder.path / name
             lost = "missing" if not os.path.lexists(path) else "differs"
             yield Finding(
