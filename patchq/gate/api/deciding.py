@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from hashlib import sha256
-from pathlib import PurePath
 from subprocess import DEVNULL, Popen
 from threading import Thread
 from time import monotonic
@@ -13,7 +12,6 @@ from time import monotonic
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from patchq.core.formats.envelope.front_matter import header_of
 from patchq.core.model.values import EditOutcome, Source
 from patchq.gate.api.location import Options
 from patchq.gate.api.submitting import oversize
@@ -23,14 +21,13 @@ from patchq.gate.land.presubmit import Trial as Trial
 from patchq.gate.land.worker import Tell
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.pipeline.process import lane_of, process
+from patchq.gate.pipeline.process import lane_of, process, wanted_id
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips, select
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue, store_queue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import Report
-from patchq.gate.report.secrecy import batch_id
 from patchq.gate.review import errands, restack
 from patchq.gate.review.accept import Accept, Watch, unwatched
 from patchq.gate.review.decide import Decided
@@ -60,7 +57,7 @@ def foresee(session: Session, data: bytes, name: str, *, corrects: bool) -> Repo
 
 def _preview(session: Session, claim: Claim, choice: Choice | None = None) -> Decision:
     """Return the verdict that a response would get now; nothing is written, and no id is taken."""
-    id = claim.id or batch_id(header_of(claim.data).id or PurePath(claim.source.name).stem)
+    id = claim.id or wanted_id(claim)
     if claim.id is None and isinstance(session.queue, StoreQueue):
         id = session.queue.next_id(id)
     dry = replace(choice or AS_SENT, dry_run=True)

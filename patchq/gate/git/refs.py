@@ -163,7 +163,8 @@ def packed_refs(commondir: Path) -> PackedRefs:
     """Return the file as it is now; an empty one where there is none."""
     path = f"{commondir}/packed-refs"
     try:
-        if path not in _kept or _kept[path].mark != _mark(os.stat(path)):
+        mark = _mark(os.stat(path))
+        if path not in _kept or _kept[path].mark != mark:
             _kept[path] = PackedRefs(path)
     except FileNotFoundError:
         return _empty()

@@ -103,6 +103,22 @@ def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT
             return crashed(decision or decide(response, "rejected"), error)
 
 
+def named(claims: Sequence[Claim], session: Session) -> list[Claim]:
+    """Return claims with the ids that their responses ask for, all given at once.
+
+    What a model has still to be asked for has none.
+    """
+    responses = [claim for claim in claims if not claim.request]
+    wanted = [(claim, wanted_id(claim)) for claim in responses]
+    ids = iter(session.queue.reserve_all(wanted) if wanted else ())
+    return [claim if claim.request else replace(claim, id=next(ids)) for claim in claims]
+
+
+def wanted_id(claim: Claim) -> str:
+    """Return the id that a response asks for: by its header, or else by its file's name."""
+    return secrecy.batch_id(header_of(claim.data).id or claim.stem)
+
+
 def open_envelope(response: Response) -> Response:
     """Return the response with its header, its text and its id.
 
@@ -117,18 +133,19 @@ def open_envelope(response: Response) -> Response:
         response = replace(response, envelope=replace(opened, header=header))
     else:
         response = replace(response, parsed=Parsed(problems=opened))
-    named = secrecy.batch_id(response.header.id or response.stem)
-    id = claim.id or response.session.queue.reserve(claim, named)
+    wanted = secrecy.batch_id(response.header.id or response.claim.stem)
+    id = claim.id or response.session.queue.reserve(claim, wanted)
     logs.turn_to(id)
     return replace(response, id=id)
 
 
 def check_envelope(response: Response) -> None:
     """Refuse a response whose header or text cannot be used; hold one whose claim says so."""
-    wrong = secrecy.in_header(response.header, response.stem) or response.claim.generation.problems
+    claim = response.claim
+    wrong = secrecy.in_header(response.header, claim.stem) or claim.generation.problems
     if problems := wrong or response.parsed.problems:
         raise EndedEarly("rejected", *problems)
-    if doubt := response.claim.problem:
+    if doubt := claim.problem:
         raise EndedEarly("held", doubt)
     response.warnings.extend(_without_effect(response))
 

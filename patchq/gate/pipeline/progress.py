@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from functools import cached_property, partial
-from pathlib import PurePath
 from time import perf_counter
 from typing import Any
 
@@ -16,7 +15,6 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from patchq.core import formats
-from patchq.core.model.names import response_name
 from patchq.core.model.values import (  # fmt: skip
     Base,
     Correction,
@@ -74,10 +72,6 @@ class Response(Struct, frozen=True, kw_only=True):
     @property
     def header(self) -> Header:
         return self.envelope.header
-
-    @property
-    def stem(self) -> str:
-        return PurePath(response_name(self.claim.source.name)).stem
 
     @property
     def mode(self) -> Mode:

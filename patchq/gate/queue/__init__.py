@@ -12,10 +12,12 @@ one, so that the owner can find out whether the ref moved and publish exactly th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import PurePath
 from typing import Any
 
 from msgspec import Struct
 
+from patchq.core.model.names import response_name
 from patchq.core.model.values import Generation, Problem, Source, State
 from patchq.gate.report.schema import Report
 
@@ -65,6 +67,11 @@ class Claim(Struct, frozen=True):
     generation: Generation = Generation()
     deaths: int = 0
     choice: Mapping[str, Any] | None = None
+
+    @property
+    def stem(self) -> str:
+        """Return the name of its file without a suffix, its default id."""
+        return PurePath(response_name(self.source.name)).stem
 
 
 Parcel = Callable[[], bytes]  # returns bytes that make a commit in another clone

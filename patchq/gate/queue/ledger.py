@@ -271,16 +271,24 @@ class QueueEngine(KnownBatches, ABC):
 
     def reserve(self, claim: Claim, wanted: str) -> str:
         """Return the claim's id, `wanted` or `-2`, `-3`, … behind it."""
+        return self.reserve_all([(claim, wanted)])[0]
+
+    def reserve_all(self, claims: Sequence[tuple[Claim, str]]) -> list[str]:
+        """Return the ids of claims, each with the one that it wants, as `reserve` does."""
+        while True:
+            with suppress(Taken), self.together():  # another process took one meanwhile
+                return [self._reserved(claim, wanted) for claim, wanted in claims]
+
+    def _reserved(self, claim: Claim, wanted: str) -> str:
         if not spool.valid(wanted):
             raise ValueError(f"not an id: {wanted!r}")
         mine = "select id from responses where token = :token"
-        while not (id := self.store.value(mine, token=claim.token)):
-            free = self.next_id(wanted)
-            with suppress(Taken), self.together():  # another process took it meanwhile
-                self._change(claim, "id = :id", id=free)
-                events.add_event(self.store, free, "claimed")
-                return free
-        return str(id)
+        id: str | None = self.store.value(mine, token=claim.token)
+        if id is None:
+            id = self.next_id(wanted)
+            self._change(claim, "id = :id", id=id)
+            events.add_event(self.store, id, "claimed")
+        return id
 
     def _is_barred(self, id: str) -> bool:
         # `x.report` with the suffix `.json` would be the name of the report of `x`.
