@@ -29,14 +29,14 @@ from msgspec.structs import replace
 
 from patchq.gate.git.command import QUIET, Git, plain_environment
 from patchq.gate.git.objects import BLOB, Leaf, is_blob, is_regular, object_id
-from patchq.gate.git.refs import heads
+from patchq.gate.git.refs import heads, names_in
 from patchq.gate.git.repository import Repository
 
 # What a git directory has while an operation is in progress.
-_STATES = (
+_STATES = {
     *("rebase-merge", "rebase-apply", "BISECT_START", "MERGE_HEAD"),
     *("CHERRY_PICK_HEAD", "REVERT_HEAD", "sequencer"),
-)
+}
 _REBASES = ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs")
 # Work that a series of commits is for, between two of them.
 _SERIES = {"pick": "cherry-picking", "revert": "reverting"}
@@ -147,7 +147,7 @@ def busy(repo: Repository, branch: str) -> str | None:
     """Return a work tree's operation in progress on the branch (`rebasing`, …), or None."""
     ref = f"refs/heads/{branch}"
     for gitdir, head in heads(repo.commondir):
-        if not any(os.path.exists(f"{gitdir}/{name}") for name in _STATES):
+        if _STATES.isdisjoint(names_in(gitdir)):
             continue
         if ref in _lines(gitdir, *_REBASES):
             return "rebasing"

@@ -187,20 +187,23 @@ def heads(commondir: Path) -> Iterator[tuple[Path, str]]:
     """
     with suppress(FileNotFoundError):
         yield commondir, head_target(commondir)
-    try:
-        entries = sorted(os.listdir(f"{commondir}/worktrees"))
-    except FileNotFoundError:
-        return
-    for entry in entries:
+    for entry in sorted(names_in(commondir / "worktrees")):
         gitdir = commondir / "worktrees" / entry
         with suppress(FileNotFoundError, NotADirectoryError):
             yield gitdir, head_target(gitdir)
 
 
+def names_in(directory: Path) -> list[str]:
+    """Return the names in a directory, none if it is missing."""
+    with suppress(FileNotFoundError):
+        return os.listdir(directory)
+    return []
+
+
 def head_target(gitdir: Path) -> str:
     """Return the full name of the ref of a HEAD, or "" when detached."""
-    with open(f"{gitdir}/HEAD", "rb", buffering=0) as file:
-        text = os.fsdecode(file.read())
+    with files.opened(f"{gitdir}/HEAD", os.O_RDONLY) as fd:
+        text = os.fsdecode(os.read(fd, _BLOCK))
     return text[4:].strip() if text.startswith("ref:") else ""
 
 

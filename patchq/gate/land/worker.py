@@ -197,13 +197,13 @@ def _gather(
     They share their flushes, so they are gathered for a time; `room` is for so many.
     """
     group, tips, ended = list[Decision](), Tips(session, tries), 0
+    seen = set[str]()
     seconds = inf if session.hooks.joined else max(_GROUP_SECONDS, session.branches.seconds)
     ends = monotonic() + seconds
     while left and not session.stop.is_set and len(group) < room:
         claim = left[0]
         # The second of the same bytes is recognised by the report of the first.
-        alike = any(one.claim.source.sha256 == claim.source.sha256 for one in group)
-        if group and (alike or monotonic() > ends):
+        if group and (claim.source.sha256 in seen or monotonic() > ends):
             break
         if claim.request and session.desk:
             session.desk.take(claim, session)
@@ -219,6 +219,7 @@ def _gather(
                 landing.hold_on(decision, session)
             else:
                 group.append(_checked(decision, session, tips))
+                seen.add(claim.source.sha256)
         left.popleft()
     return group, ended
 

@@ -133,8 +133,9 @@ def open_envelope(response: Response) -> Response:
         response = replace(response, envelope=replace(opened, header=header))
     else:
         response = replace(response, parsed=Parsed(problems=opened))
-    wanted = secrecy.batch_id(response.header.id or response.claim.stem)
-    id = claim.id or response.session.queue.reserve(claim, wanted)
+    if not (id := claim.id):
+        wanted = secrecy.batch_id(response.header.id or claim.stem)
+        id = response.session.queue.reserve(claim, wanted)
     logs.turn_to(id)
     return replace(response, id=id)
 
