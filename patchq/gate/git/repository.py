@@ -22,7 +22,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -74,7 +74,7 @@ class Repository:
     def __init__(self, repo: pygit2.Repository) -> None:
         self.raw_repository = repo  # libgit2's own handle, for the other modules of this package
         self._listed: tuple[str, Listing] | None = None
-        self.trees = Trees(partial(self.raw, kind=pygit2.Tree))
+        self.trees = Trees(partial(self.raw, kind=ObjectType.TREE))
         self.leaf = self.trees.leaf
         self.buffer = ObjectBuffer()  # the objects that no file has yet
         self.staged: dict[str, LockFile] = {}  # written values for refs; see `refs.staged`
@@ -308,12 +308,17 @@ class Repository:
         except (KeyError, pygit2.GitError) as error:
             raise fault(f"cannot read the history of {tip}", error, ObjectDamaged) from None
 
-    def _object(self, oid: str, kind: type[Kind]) -> Kind:
+    @contextmanager
+    def _reading(self, oid: str) -> Iterator[None]:
         self.promised.fetch([oid])
         try:
-            found = self.raw_repository[oid]
+            yield
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise fault(f"cannot read object {oid}", error, ObjectDamaged) from None
+
+    def _object(self, oid: str, kind: type[Kind]) -> Kind:
+        with self._reading(oid):
+            found = self.raw_repository[oid]
         if not isinstance(found, kind):
             raise ObjectDamaged(f"{oid} is no {kind.__name__.lower()}", FSCK)
         return found
@@ -321,17 +326,20 @@ class Repository:
     def has(self, oid: str) -> bool:
         return self.buffer.content(oid) is not None or oid in self.raw_repository
 
-    def raw(self, oid: str, kind: type[pygit2.Object] = pygit2.Object) -> bytes:
+    def raw(self, oid: str, kind: ObjectType = ObjectType.ANY) -> bytes:
         """Return an object's bytes; raise `ObjectDamaged` if it is not of the kind."""
         kept = self.buffer.content(oid)
-        return self._object(oid, kind).read_raw() if kept is None else kept
+        if kept is not None:
+            return kept
+        with self._reading(oid):  # no object is made of it, which takes as long for a tree
+            found, data = self.raw_repository.odb.read(oid)
+        if kind not in (ObjectType.ANY, found):
+            raise ObjectDamaged(f"{oid} is no {kind.name.lower()}", FSCK)
+        return data
 
     def size(self, oid: str) -> int:
-        self.promised.fetch([oid])
-        try:
+        with self._reading(oid):
             return int(self.raw_repository.odb.read_header(oid)[1])
-        except (KeyError, ValueError, pygit2.GitError) as error:
-            raise fault(f"cannot read {oid}", error, ObjectDamaged) from None
 
     def listing(self, root: str) -> Listing:
         """Return the files of a tree.
