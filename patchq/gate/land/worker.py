@@ -180,6 +180,8 @@ def _lands_before(group: Sequence[Decision], decision: Decision) -> bool:
     dirty = any(problem.code == "worktree.dirty" for problem in decision.problems)
     waits = {p.conflicts_with.batch for p in decision.problems if p.conflicts_with}
     named = {decision.header.retries, decision.header.id} - {None}
+    if not (dirty or waits or named or decision.duplicate_of):
+        return False
     return any(
         (dirty and one.follows and one.target == decision.target)
         or (decision.state == "held" and one.state == "proposed" and one.id in waits)

@@ -88,12 +88,19 @@ class Folder:
 
         Raises OSError: FileNotFoundError, or ENOTDIR or ELOOP when it is something else.
         """
-        if self._lasting and not os.path.lexists(self.path):
+        try:
+            fd = os.open(self.path, _DIRECTORY)
+        except FileNotFoundError:
+            if not self._lasting:
+                raise
             with suppress(FileExistsError):
                 os.mkdir(self.path)
-        with files.opened(self.path, _DIRECTORY) as fd:
+            fd = os.open(self.path, _DIRECTORY)
+        try:
             self.mode = stat.S_IMODE(os.fstat(fd).st_mode)
             yield fd
+        finally:
+            os.close(fd)
 
     @property
     def grant(self) -> int:
