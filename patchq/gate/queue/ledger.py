@@ -274,7 +274,7 @@ class QueueEngine(KnownBatches, ABC):
         return self.reserve_all([(claim, wanted)])[0]
 
     def reserve_all(self, claims: Sequence[tuple[Claim, str]]) -> list[str]:
-        """Return the ids of claims, each with the one that it wants, as `reserve` does."""
+        """Return the ids of claims, each given with the id that it wants."""
         while True:
             with suppress(Taken), self.together():  # another process took one meanwhile
                 return [self._reserved(claim, wanted) for claim, wanted in claims]

@@ -352,7 +352,7 @@ class Outbox:
         self.active, self.done, self.rejected = (Folder(root / name) for name in PUBLIC[1:])
 
     def files(self, batch: BatchFiles) -> tuple[Folder, Wanted]:
-        """Return the place of a batch and its files, in the order in which they are made."""
+        """Return the place of a batch, and its files in order."""
         folder = {"held": self.active, "rejected": self.rejected}.get(batch.state, self.done)
         first = batch.entry if folder is self.active else batch.response
         papers = {batch.id + PAGE: batch.page, batch.id + REPORT: batch.report}
