@@ -22,15 +22,9 @@ from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.merges import fork_of
 from patchq.gate.git.repository import Repository
 from patchq.gate.intake import branches
-from patchq.gate.land.overlaps import (
-    Blobs,
-    Board,
-    Change,
-    ChangedPlace,
-    blobs,
-    board,
-    overlaps,
-)
+from patchq.gate.land import board
+from patchq.gate.land.board import Blobs, Board, Change, ChangedPlace, blobs
+from patchq.gate.land.overlaps import overlaps
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import Session
 
@@ -63,7 +57,7 @@ def ahead(context: Session) -> dict[str, Any]:
         for place in places[:MOST]:
             with suppress(Fault, OSError):  # whose commits cannot be read
                 works += _work(context, tip or "", place)
-        waits, others = board(context), Board()
+        waits, others = board.current(context), Board()
         for work in works:
             others.add(work.change)
         rows = []

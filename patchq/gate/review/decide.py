@@ -14,7 +14,7 @@ from patchq.core.model.names import response_name
 from patchq.core.model.values import Problem
 from patchq.gate.errors import UsageError
 from patchq.gate.git import records
-from patchq.gate.land import overlaps, reports, worker
+from patchq.gate.land import board, overlaps, reports, worker
 from patchq.gate.land.elsewhere import catch_up
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.session import Choice, Session, select
@@ -84,8 +84,8 @@ class Discard(Struct, frozen=True, tag_field="verb", tag="discard"):
         if self.seen not in (None, branch):
             return Decided(report, (unseen(id),))
         made = reports.close(session, report, "discarded", branch, self.why or "", reason=reason)
-        overlaps.refresh(session, overlaps.named(report.problems))
-        if above := overlaps.board(session).above([id]):
+        overlaps.refresh(session, board.named(report.problems))
+        if above := board.current(session).above([id]):
             restack.follow(session, above)  # it cannot stay there, and says so
         if session.branches.tip(name) is None:
             return Decided(made)

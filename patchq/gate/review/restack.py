@@ -31,9 +31,9 @@ from patchq.gate.errors import Busy, Fault, ObjectDamaged
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.refs import heads
-from patchq.gate.land import overlaps, presubmit, reports
+from patchq.gate.land import board, overlaps, presubmit, reports
+from patchq.gate.land.board import Refs
 from patchq.gate.land.elsewhere import catch_up
-from patchq.gate.land.overlaps import Refs
 from patchq.gate.pipeline import comments, depends, history, notes
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.depends import Stack
@@ -78,7 +78,7 @@ def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool
     if session.branches.away:
         return True  # what was fetched last may be old; they are looked at again
     catch_up(session)
-    waits, until, over = overlaps.known(session), monotonic() + seconds, True
+    waits, until, over = board.known(session), monotonic() + seconds, True
     for piece in _pieces(session, waits.settled, rest=rest):
         reports.reconcile(session, piece)
         follow(session, piece)
@@ -113,7 +113,7 @@ def _moved(places: Mapping[str, Refs], settled: Mapping[str, Refs], *, rest: boo
 
 def _places(session: Session) -> dict[str, Refs]:
     """Return the refs of each proposal, its target and the one below."""
-    repo, waits = session.repo, overlaps.waiting(session)
+    repo, waits = session.repo, board.waiting(session)
     if not waits:
         return {}
     branches, boarded = session.branches.tips(records.branch("")), repo.refs(records.BOARDED)
@@ -131,7 +131,7 @@ def _places(session: Session) -> dict[str, Refs]:
     }
     # Once the one below waits no more, any other that comes may have taken its place.
     others = (sha256(" ".join(sorted(waits)).encode()).hexdigest(),)
-    there, places = overlaps.board(session, waits), dict[str, Refs]()
+    there, places = board.current(session, waits), dict[str, Refs]()
     tips = {name: session.branches.tip(name) for name in {one.target for one in there.values()}}
     for id, refs_of in own.items():
         change = there.get(id)

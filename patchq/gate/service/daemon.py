@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from patchq.gate.errors import Fault, Interrupted, Unreachable, disk_fault
 from patchq.gate.git.files import keep_heap_small
 from patchq.gate.intake.branches import BranchIntake
-from patchq.gate.land import overlaps, worker
+from patchq.gate.land import board, worker
 from patchq.gate.pipeline.context import GateRules
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.session import Session
@@ -70,7 +70,7 @@ class Daemon:
         self.ends.close()
         if error is None:
             with suppress(Fault):  # the next start looks at everything
-                overlaps.leave(self.session)
+                board.leave(self.session)
         self.release(disk_fault(error) if isinstance(error, OSError) else error)
 
     def acquire(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from patchq.gate.api import deciding
 from patchq.gate.git.repository import Repository
-from patchq.gate.land import overlaps, worker
+from patchq.gate.land import board, worker
 from tests.gate.review.beside import NUMBERED, TEXT, in_review_mode, moved, sound, told
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.ending import running, until
@@ -293,18 +293,18 @@ def test_a_process_reads_no_proposal_anew_unless_something_happened(
 ) -> None:
     run(repo, one=change(5, 5), two=change(5, 5), three=change(5, 5))
     read: list[str] = []
-    changed_files = overlaps.changed_files
+    changed_files = board.changed_files
 
-    def counted(repo: Repository, commit: str) -> dict[str, overlaps.Blobs]:
+    def counted(repo: Repository, commit: str) -> dict[str, board.Blobs]:
         read.append(commit)
         return changed_files(repo, commit)
 
-    monkeypatch.setattr(overlaps, "changed_files", counted)
+    monkeypatch.setattr(board, "changed_files", counted)
     for gone, left in ("", {"one", "two", "three"}), ("two", {"one", "three"}):
         if gone:
             patchq("discard", gone, cwd=repo)
         session = opened(repo, "mode: review")
-        names = {id: set(others) for id, others in overlaps.board(session).names.items()}
+        names = {id: set(others) for id, others in board.current(session).names.items()}
         session.close()
         assert names == {id: left - {id} for id in left}
         assert len(read) == (len(left) if gone else 0)
