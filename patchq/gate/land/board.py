@@ -1,4 +1,4 @@
-"""The changes that wait, as this process knows them, by the paths that they touch.
+"""The changes that wait, as this process knows them.
 
 A process keeps one board of what waits, and reads only what is new there.  At its end it leaves
 the board in the store: the next process begins with it if nothing happened in between.
