@@ -247,6 +247,15 @@ class Server(MCPServer):
             fault = _fault(error, self._tool_manager.get_tool(name))
             return answers.result({}, answers.text_of(fault), refused=True)
 
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Any = None
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        """Return the prompt; a wrong name or argument is the client's fault, and not logged."""
+        try:
+            return await super().get_prompt(name, arguments, context)
+        except ValueError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+
     async def _enter(self, ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
         """Answer a request in the repository of the client's roots.
 

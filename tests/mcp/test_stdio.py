@@ -126,6 +126,16 @@ def test_a_line_that_is_too_long_is_refused_and_the_next_is_read(
         assert int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) < _PEAK_KB
 
 
+def test_an_unknown_prompt_is_the_clients_to_mend(served: Path) -> None:
+    with _greeted(served) as server:
+        server.stdin.write(_line(id=1, method="prompts/get", params={"name": "none"}))
+        server.stdin.flush()
+        assert json.loads(server.stdout.readline())["error"]["message"] == "Unknown prompt: none"
+        server.stdin.close()
+        assert server.wait(MOST_SECONDS) == 0
+        assert server.stderr.read() == ""
+
+
 def test_nothing_is_said_of_a_client_that_is_gone(served: Path) -> None:
     with _greeted(served) as server:
         server.stdout.close()
