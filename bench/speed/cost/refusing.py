@@ -23,7 +23,7 @@ KINDS = ("quote that stands nowhere", "foreign quote", "path of a wrong name", "
 
 
 def refusing(ground: Ground) -> Iterator[Goal]:
-    """Runs of a queue, without what its start costs: misquotes and wrong paths, and good edits."""
+    """Runs of a queue that has run before, without what a start costs: misquotes and wrong paths, and good edits."""
     small, large = (50, 1000) if ground.quick else (200, 10_000)
     sites = [
         _Site(ground, "one directory", small),
@@ -76,11 +76,13 @@ class _Site:
         git(repo, "read-tree", "side", home=self.ground.home)
         write_config(repo, "version: 1\ntarget: main\nmode: auto\n")
         (repo / ".patchq/inbox").mkdir(parents=True)
+        run = [*self.ground.command, "run"]
+        self.ground.spent(run, repo)  # the first one takes in the history's ids, once
         for number, form in enumerate(islice(cycle(KINDS), EACH if kind else 0)):
             text = self._response(number, "" if kind == "landed" else form)
             (repo / f".patchq/inbox/r{number:03}.md").write_text(text)
         ends = (0, 1)  # 1: something was refused
-        seconds = self.ground.spent([*self.ground.command, "run"], repo, ends=ends)
+        seconds = self.ground.spent(run, repo, ends=ends)
         _count(repo / ".patchq" / ("rejected" if kind == "refused" else "done"), bool(kind))
         return seconds
 

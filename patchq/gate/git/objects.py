@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -35,6 +36,7 @@ _TREES, _NO_FILES = (b"40000", b"040000"), (b"120000", b"160000")
 _ITEM = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 _NAMED_ITEM = re.compile(rb"([0-7]+ ([^\0]+)\0.{20})", re.DOTALL)
 _MODES = {b"100644": FILE, b"100755": EXECUTABLE, b"40000": TREE}
+_LEAVES = 100
 _MOST_ENTRIES = 1 << 15  # of all trees together that are kept
 Items = Mapping[bytes, bytes]  # a tree's entries by their names, each with its bytes in the object
 
@@ -116,6 +118,7 @@ class Trees:
         self._read = read
         self._kept: dict[str, Items] = {}
         self._entries = 0
+        self.leaf = lru_cache(_LEAVES)(self._leaf)  # whoever reads a file has looked for it before
 
     def items(self, oid: str | None) -> Items:
         """Return the tree's entries; None is an empty tree."""
@@ -141,7 +144,7 @@ class Trees:
         """Return the names in a tree, in git's order."""
         return tuple(map(_text, self.items(oid)))
 
-    def leaf(self, root: str, path: str) -> Leaf | None:
+    def _leaf(self, root: str, path: str) -> Leaf | None:
         """Return mode and id at `path`, or None.
 
         The path may be a directory's, and end in a slash.
