@@ -23,7 +23,7 @@ KINDS = ("quote that stands nowhere", "foreign quote", "path of a wrong name", "
 
 
 def refusing(ground: Ground) -> Iterator[Goal]:
-    """Runs of a queue that has run before, without what a start costs: misquotes and wrong paths, and good edits."""
+    """Runs of a queue that ran before: misquotes and wrong paths, and good edits."""
     small, large = (50, 1000) if ground.quick else (200, 10_000)
     sites = [
         _Site(ground, "one directory", small),

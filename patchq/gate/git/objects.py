@@ -36,7 +36,7 @@ _TREES, _NO_FILES = (b"40000", b"040000"), (b"120000", b"160000")
 _ITEM = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 _NAMED_ITEM = re.compile(rb"([0-7]+ ([^\0]+)\0.{20})", re.DOTALL)
 _MODES = {b"100644": FILE, b"100755": EXECUTABLE, b"40000": TREE}
-_LEAVES = 100
+_LEAVES = 100  # places of files that are kept
 _MOST_ENTRIES = 1 << 15  # of all trees together that are kept
 Items = Mapping[bytes, bytes]  # a tree's entries by their names, each with its bytes in the object
 

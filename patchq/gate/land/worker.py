@@ -23,7 +23,7 @@ from patchq.gate.git.branches import worktree
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import elsewhere, landing, overlaps, presubmit, reports
 from patchq.gate.land.presubmit import Search, TargetRed
-from patchq.gate.pipeline.process import named, process
+from patchq.gate.pipeline.process import process, with_ids
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Session, Tips, recorded
 from patchq.gate.queue import Claim
@@ -72,7 +72,7 @@ def start(session: Session, tell: Tell, patience: float = 5.0) -> None:
 def turn(session: Session, tell: Tell) -> int:
     """Give a verdict to the responses that wait, one group of them; how many there were."""
     claims = session.desk.answered(session) if session.desk else []
-    claims += named(session.queue.claim(1 if session.ask else _most(session)), session)
+    claims += with_ids(session.queue.claim(1 if session.ask else _most(session)), session)
     work(claims, session, tell)
     return len(claims)
 

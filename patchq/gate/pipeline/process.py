@@ -103,7 +103,7 @@ def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT
             return crashed(decision or decide(response, "rejected"), error)
 
 
-def named(claims: Sequence[Claim], session: Session) -> list[Claim]:
+def with_ids(claims: Sequence[Claim], session: Session) -> list[Claim]:
     """Return claims with the ids that their responses ask for, all given at once.
 
     What a model has still to be asked for has none.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # Between two landings where a branch is checked out, for a person's own git commands.
 PAUSE_SECONDS = 1.0
+_BACKLOG = 256  # so many that land at once halve the pause: more may wait
 
 
 class BranchMove(Struct, frozen=True):
@@ -155,7 +156,8 @@ class Branches:
         except (Busy, ObjectDamaged, CannotFollow) as fault:
             return Moved(False, fault)
         if moved.made and places:
-            self._rests_until = monotonic() + PAUSE_SECONDS
+            share = min((len(move.through) + 1) / _BACKLOG, 1.0)
+            self._rests_until = monotonic() + PAUSE_SECONDS * (1 - share / 2)
         return moved
 
 
