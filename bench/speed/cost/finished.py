@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -108,10 +107,11 @@ def _files(repo: Path) -> list[Path]:
 
 def _expire(ground: Ground, repo: Path) -> None:
     """Let every verdict be old, and have patchq remove what is."""
-    then = time.time() - DAYS * 86_400
-    aged = "update responses set ended = ?, ending = ? + number"
+    seconds = DAYS * 86_400
     with closing(_store(repo)) as store:
-        store.execute(aged, (then, int(then * 1e9)))
+        aged = "update responses set ended = ended - ?, ending = ending - ?"
+        store.execute(aged, (seconds, seconds * 10**9))
+        store.execute("update events set number = number - ?", (seconds * 10**9,))
         store.execute("delete from meta where key like 'clock.%'")
     _configure(repo, DAYS - 10)
     before = -1
