@@ -64,8 +64,10 @@ def _pack(objects: Collection[tuple[int, bytes]]) -> bytes:
         window = min(max(len(data).bit_length(), 9), zlib.MAX_WBITS)
         deflater = zlib.compressobj(_QUICKLY, zlib.DEFLATED, window)
         parts += bytes(head), deflater.compress(data), deflater.flush()
-    whole = b"".join(parts)
-    return whole + hashlib.sha1(whole, usedforsecurity=False).digest()
+    digest = hashlib.sha1(usedforsecurity=False)
+    for part in parts:
+        digest.update(part)
+    return b"".join((*parts, digest.digest()))
 
 
 def _index(objects: Path, scratch: Path, pack: bytes) -> None:
