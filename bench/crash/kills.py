@@ -141,7 +141,7 @@ def await_moment(life: Life, daemon: subprocess.Popen[bytes]) -> None:
         [(None, "", 0.1), ("active", "", 0.1), ("active", "", 0.01), ("done", ".json", 0.02)]
     )
     known = set(os.listdir(queue / (folder or "active")))
-    _wait_until(lambda: f'"pid": {daemon.pid},' in (queue / "lock").read_text(), 30.0, daemon)
+    _wait_until(lambda: f'"pid":{daemon.pid},' in (queue / "lock").read_text(), 30.0, daemon)
     if folder:
         place = queue / folder
         _wait_until(
