@@ -246,7 +246,7 @@ def encode(value: Struct | Mapping[str, Any]) -> bytes:
     with suppress(UnicodeEncodeError):
         if (data := msgspec.json.encode(value)).isascii():  # five times as fast
             return data + b"\n"
-    return json.dumps(to_builtins(value)).encode() + b"\n"
+    return json.dumps(to_builtins(value), separators=(",", ":")).encode() + b"\n"
 
 
 def decode(data: bytes | None) -> dict[str, Any] | None:
