@@ -361,3 +361,20 @@ def test_a_file_of_patchq_that_cannot_be_removed_undoes_no_landing(
     assert moved.made
     assert git("rev-parse", "main", cwd=path) == new
     assert git("status", "--porcelain", cwd=path) == ""
+
+
+@pytest.mark.parametrize(("many", "seconds"), [(1, 1.0), (256, 0.5)])
+def test_s03_a_checked_out_branch_rests_less_behind_many(
+    path: Path, old: str, monkeypatch: pytest.MonkeyPatch, many: int, seconds: float
+) -> None:
+    monkeypatch.setattr("patchq.gate.git.branches.monotonic", lambda: 7.0)  # no time passes
+    repo, tips = Repository.open(path), [old]
+    for number in range(many):
+        change = FileChange("new.txt", b"%d\n" % (number - 1) if number else None, b"%d\n" % number)
+        tips.append(repo.write_commit(tips[-1], [change], "m\n", WHO, WHO)[0])
+    repo.write_objects()
+    branches = Branches(repo)
+    through = [(tip, "m") for tip in tips[1:-1]]
+    (moved,) = branches.land([BranchMove("main", old, tips[-1], "m", WHO, through=through)])
+    assert moved.made
+    assert branches.rest() == pytest.approx(seconds, abs=0.01)
