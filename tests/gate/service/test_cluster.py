@@ -86,7 +86,7 @@ def judged(machines: Machines, ids: list[str]) -> None:
 
 LAND = "patchq.gate.git.branches.remote:RemoteBranches.land"
 QUEUE = "patchq.gate.queue.postgres.engine:PostgresQueue"
-POINTS = [*(f"{QUEUE}.{name}" for name in ("reserve", "intend", "sync", "publish")), LAND]
+POINTS = [*(f"{QUEUE}.{name}" for name in ("reserve_all", "intend", "sync", "publish")), LAND]
 """Where a worker ends, or freezes, before and behind the call."""
 
 
