@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from patchq.core.formats.envelope import front_matter
+from patchq.gate.land import worker
+from patchq.gate.pipeline import process
 from tests.helpers.command import block, codes, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
+from tests.helpers.sessions import opened
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", "c.txt": "c\n"}
 EDIT = block("a.txt", "one\ntwo\n", "one\n2\n")
@@ -55,6 +59,24 @@ def matter(text: str, **keys: str) -> str:
 def branches(repo: Path) -> list[str]:
     names = git("for-each-ref", "--format=%(refname:short)", "refs/heads/patchq", cwd=repo)
     return [name.removeprefix("patchq/") for name in names.split()]
+
+
+def test_a_defect_in_reading_a_header_refuses_that_response_alone(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(data: bytes) -> Any:
+        if data.startswith(b"---"):
+            raise ZeroDivisionError
+        return front_matter.open_response(data)
+
+    monkeypatch.setattr(process, "open_response", broken)
+    monkeypatch.setattr(process, "header_of", lambda data: broken(data).header)
+    drop(repo / ".patchq", {"x.md": matter(EDIT, agent="a"), "y.md": OTHER})
+    session = opened(repo, "mode: review\n")
+    assert worker.turn(session, lambda report: None) == 2
+    session.close()
+    assert codes(told(repo, "x")) == [("fault.crashed", "error")]
+    assert told(repo, "y")["state"] == "proposed"
 
 
 def test_id_comes_from_the_front_matter_else_the_file(repo: Path) -> None:
