@@ -137,9 +137,7 @@ def open_envelope(response: Response) -> Response:
         response = replace(response, envelope=replace(opened, header=header))
     else:
         response = replace(response, parsed=Parsed(problems=opened))
-    if not (id := claim.id):
-        wanted = secrecy.batch_id(response.header.id or claim.stem)
-        id = response.session.queue.reserve(claim, wanted)
+    id = claim.id or response.session.queue.reserve(claim, wanted_id(claim))
     logs.turn_to(id)
     return replace(response, id=id)
 
